@@ -14,21 +14,30 @@ type Counted struct {
 	Least    int
 }
 
-// Counted is what a job counts; false: it does not go by n-grams.
-func (b *Batch) Counted(job int) (dst Counted, ok bool) {
+// Lists is how many there are.
+func (c *Counted) Lists() int { return len(c.Frequent) + len(c.Rare) }
+
+// CountedLists is how many lists a job counts; false: it does not go by n-grams.
+func (b *Batch) CountedLists(job int) (n int, ok bool) {
 	g := b.grams[job]
 	if g == nil {
-		return dst, false
+		return 0, false
 	}
+	return g.take, true
+}
+
+// Counted is what a job counts that goes by n-grams.
+func (b *Batch) Counted(job int) *Counted {
+	g := b.grams[job]
+	dst := &Counted{Frequent: make([]uint32, 0, g.take), Least: int(g.least)}
 	for _, l := range g.lists[:g.take] {
-		if l.rare != nil {
-			dst.Rare = append(dst.Rare, l.keyword)
+		if l.rare {
+			dst.Rare = append(dst.Rare, l.number)
 		} else {
-			dst.Frequent = append(dst.Frequent, l.keyword)
+			dst.Frequent = append(dst.Frequent, l.number)
 		}
 	}
-	dst.Least = int(g.least)
-	return dst, true
+	return dst
 }
 
 // GramLists are the lists of a column's n-grams in a matcher's tiles.

@@ -27,15 +27,39 @@ type gramQuery struct {
 	tiles    int
 	take     int     // lists that are counted: s
 	least    uint16  // of which an object has so many: t
-	postings float64 // in those lists
-	compared float64 // objects that are expected to have as many
+	postings float64 // of the matcher's objects in those lists
+	compared float64 // of these objects as many are expected to be in enough lists
 }
 
-// gramList is the list of an n-gram: of a rare one for all objects, and its number among these, else the number in the directories of tiles.
+// gramList is the list of an n-gram: its number among the rare ones, which are of all objects, else among those in the directories of tiles.
 type gramList struct {
-	rare    []uint32
-	keyword uint32
-	length  int
+	number, length uint32 // in all tiles of the index, whichever are the matcher's
+	rare           bool
+}
+
+// gramTerms is what looking a text's n-grams up takes: memory of one goroutine.
+type gramTerms struct {
+	scanner  ngram.Scanner
+	keys     []byte // end to end
+	ends     []int
+	list     []string
+	keywords []uint32
+}
+
+// lookUp returns the keywords of a text's n-grams, which are good until the next call; unknown ones are postings.NoKeyword.
+func (t *gramTerms) lookUp(lists *postings.Lists, attr int, text string, n int) []uint32 {
+	t.keys, t.ends, t.list = t.keys[:0], t.ends[:0], t.list[:0]
+	for t.scanner.Reset([]rune(text), n); t.scanner.Next(); t.ends = append(t.ends, len(t.keys)) {
+		t.keys = append(t.keys, t.scanner.Key()...)
+	}
+	all, begin := string(t.keys), 0
+	for _, end := range t.ends {
+		t.list = append(t.list, all[begin:end])
+		begin = end
+	}
+	t.keywords = lists.LookupAll(t.keywords[:0], attr, t.list)
+	clear(t.list) // not to keep the text alive
+	return t.keywords
 }
 
 // gramAttribute is the attribute of a column's n-grams, -1 where it has none that can be read list by list.
@@ -58,32 +82,31 @@ func (m *Matcher) gramsOf(job *run.Job) *gramQuery {
 	if attr < 0 || theta < 1 || theta > math.MaxUint16 {
 		return nil
 	}
-	g := &gramQuery{tiles: m.tiles.Len()}
-	var scanner ngram.Scanner
-	all := 0
-	for scanner.Reset([]rune(q.Text), q.Column.Grams); scanner.Next(); all++ {
-		if keyword, ok := m.index.Lists.Lookup(attr, string(scanner.Key())); ok {
+	terms := m.terms.Get()
+	defer m.terms.Put(terms)
+	keywords := terms.lookUp(m.index.Lists, attr, q.Text, q.Column.Grams)
+	g := &gramQuery{tiles: m.tiles.Len(), lists: make([]gramList, 0, len(keywords))}
+	for _, keyword := range keywords {
+		if keyword != postings.NoKeyword {
 			g.lists = append(g.lists, m.gramList(attr, keyword))
 		}
 	}
-	slices.SortFunc(g.lists, func(a, b gramList) int { return a.length - b.length })
+	slices.SortFunc(g.lists, func(a, b gramList) int { return int(a.length) - int(b.length) })
 	g.cut(theta)
+	own := float64(m.tiles.Len()) / float64(max(1, m.index.Lists.Tiles()))
+	g.postings, g.compared = own*g.postings, own*g.compared
 	return g
 }
 
 func (m *Matcher) gramList(attr int, keyword uint32) gramList {
 	x := m.index.Lists
-	l := gramList{keyword: keyword}
+	l := gramList{number: keyword, length: x.Frequency(attr, keyword)}
 	if x.Attribute(attr).Layout == schema.LayoutRare {
 		r := x.Rare(attr)
-		if l.keyword = r.Frequent(keyword); l.keyword == r.Frequent(keyword+1) {
-			l.rare, l.keyword = r.Run(keyword, keyword+1), keyword-l.keyword
-			l.length = len(l.rare)
-			return l
+		l.number = r.Frequent(keyword)
+		if l.rare = l.number == r.Frequent(keyword+1); l.rare {
+			l.number = keyword - l.number
 		}
-	}
-	for i := range m.tiles.Len() {
-		l.length += len(x.Postings(m.tiles.First+i, attr).Run(l.keyword, l.keyword+1))
 	}
 	return l
 }
@@ -228,17 +251,19 @@ func (s *gramSearch) End(did *distance.Answer, hits []metric.Hit) []metric.Hit {
 // countGrams calls found for each object of a tile that is in enough of the lists, and says how many postings it looked at.
 func (m *Matcher) countGrams(g *gramQuery, attr, tile int, counts *counters, found func(local uint16)) (work int) {
 	lists := m.index.Lists.Postings(tile, attr)
+	_, starts, all := m.index.Lists.Rare(attr).Arrays()
 	base := uint32(tile) * store.TileObjects
 	var runs [][]uint16
 	var rare [][]uint32
 	for _, l := range g.lists[:g.take] {
-		if l.rare != nil {
-			first := sort.Search(len(l.rare), func(i int) bool { return l.rare[i] >= base })
-			end := first + sort.Search(len(l.rare)-first, func(i int) bool { return l.rare[first+i]-base >= store.TileObjects })
-			rare = append(rare, l.rare[first:end])
+		if l.rare {
+			ids := all[starts[l.number]:starts[l.number+1]]
+			first := sort.Search(len(ids), func(i int) bool { return ids[i] >= base })
+			end := first + sort.Search(len(ids)-first, func(i int) bool { return ids[first+i]-base >= store.TileObjects })
+			rare = append(rare, ids[first:end])
 			continue
 		}
-		runs = append(runs, lists.Run(l.keyword, l.keyword+1))
+		runs = append(runs, lists.Run(l.number, l.number+1))
 	}
 	for _, ids := range runs {
 		work += len(ids)

@@ -69,6 +69,7 @@ type Matcher struct {
 	held    int64 // bytes
 
 	counters pool.Of[counters]
+	terms    pool.Of[gramTerms]
 	batches  pool.Of[Batch]
 }
 

@@ -47,7 +47,7 @@ func TestCorrections(t *testing.T) {
 
 // Of the lists of a text's n-grams the shortest are counted, as few as leave little to compare, and what leaves out nothing.
 func TestCut(t *testing.T) {
-	lists := func(lengths ...int) (all []gramList) {
+	lists := func(lengths ...uint32) (all []gramList) {
 		for _, n := range lengths {
 			all = append(all, gramList{length: n})
 		}

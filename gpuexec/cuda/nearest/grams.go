@@ -1,7 +1,6 @@
 package nearest
 
 import (
-	"github.com/geniemq/geniemq/gpuexec/cpu/nearest"
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
 	"github.com/geniemq/geniemq/gpuexec/cuda/profile"
@@ -21,13 +20,11 @@ type GramPiece struct {
 	Piece
 	Heads   int64 // offset of what each counts, an abi.GramAsk
 	Numbers int64 // and of the numbers
-
-	counted []nearest.Counted // by ask
 }
 
-// CountsGrams says whether the device counts for a query, which counts so.
-func (c *Column) CountsGrams(q *distance.Query, counted *nearest.Counted) bool {
-	return len(counted.Frequent)+len(counted.Rare) <= mostLists && c.texts.takes(q.Text)
+// CountsGrams says whether the device counts for a query, so many lists.
+func (c *Column) CountsGrams(q *distance.Query, lists int) bool {
+	return lists <= mostLists && c.texts.takes(q.Text)
 }
 
 // GramsCost is the memory of the device that a query takes at least that counts n-grams, GramsFit whether it can be executed alone.
@@ -40,18 +37,18 @@ func (c *Column) GramsFit(q *distance.Query, room plan.Room, waves *profile.Near
 	return c.GramsCost(q, waves) <= room.Arena && 2*slack+in+abi.GramAskBytes+abi.WordBytes*mostLists+c.setBytes() <= room.In && slack+out <= room.Out
 }
 
-// PlanGrams makes a piece of the first asks, as many as fit; of none, if not even the first does. counted says what each counts.
-func (c *Column) PlanGrams(asks []Ask, counted []nearest.Counted, room plan.Room, waves *profile.NearWaves) *GramPiece {
+// PlanGrams makes a piece of the first asks, as many as fit; of none, if not even the first does.
+func (c *Column) PlanGrams(asks []Ask, room plan.Room, waves *profile.NearWaves) *GramPiece {
 	p := &GramPiece{Piece: Piece{Column: c, waves: waves, listed: true}}
 	wave := int64(waves.List)
 	p.fit(asks, plan.Room{Arena: 2 * slack, In: 2 * slack, Out: slack}, wave, func(i int) (arena, in int64) {
-		in = abi.GramAskBytes + abi.WordBytes*int64(len(counted[i].Frequent)+len(counted[i].Rare))
+		in = abi.GramAskBytes + abi.WordBytes*int64(asks[i].Counted.Lists())
 		return in + abi.WordBytes*wave, in
 	}, func(int) plan.Room { return room })
-	p.counted, p.ListRoom = counted[:len(p.Asks)], waves.List
+	p.ListRoom = waves.List
 	numbers := 0
-	for i := range p.counted {
-		numbers += len(p.counted[i].Frequent) + len(p.counted[i].Rare)
+	for i := range p.Asks {
+		numbers += p.Asks[i].Counted.Lists()
 	}
 	p.Numbers = abi.Align(abi.GramAskBytes * int64(len(p.Asks)))
 	p.placeSent(abi.Align(p.Numbers + abi.WordBytes*int64(numbers)))
@@ -63,10 +60,10 @@ func (c *Column) PlanGrams(asks []Ask, counted []nearest.Counted, room plan.Room
 // Encode fills what is copied to the device.
 func (p *GramPiece) Encode(in []byte) {
 	heads, first := abi.Array[abi.GramAsk](in, p.Heads, len(p.Asks)), 0
-	for i := range p.counted {
-		c := &p.counted[i]
+	for i := range p.Asks {
+		c := p.Asks[i].Counted
 		heads[i] = abi.GramAsk{First: uint32(first), Frequent: uint32(len(c.Frequent)), Rare: uint32(len(c.Rare)), Least: uint32(c.Least)}
-		to := abi.Array[uint32](in, p.Numbers+abi.WordBytes*int64(first), len(c.Frequent)+len(c.Rare))
+		to := abi.Array[uint32](in, p.Numbers+abi.WordBytes*int64(first), c.Lists())
 		copy(to[copy(to, c.Frequent):], c.Rare)
 		first += len(to)
 	}
@@ -74,9 +71,9 @@ func (p *GramPiece) Encode(in []byte) {
 }
 
 // Told is what a search says that has counted n-grams, as one core does (gpuexec/cpu/nearest, gramSearch): did is what Decode says of it.
-func (p *GramPiece) Told(a *Ask, counted *nearest.Counted, did *distance.Answer) distance.Answer {
+func (p *GramPiece) Told(a *Ask, did *distance.Answer) distance.Answer {
 	told := distance.Answer{Method: distance.Ngram, Exact: true, Counted: did.Counted, Within: did.Within, Distances: did.Distances}
-	if len(counted.Frequent)+len(counted.Rare) > 0 {
+	if a.Counted.Lists() > 0 {
 		told.Blocks = uint64(p.Column.Tiles.Len())
 	}
 	return told

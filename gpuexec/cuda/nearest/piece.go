@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	hosted "github.com/geniemq/geniemq/gpuexec/cpu/nearest"
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
 	"github.com/geniemq/geniemq/gpuexec/cuda/profile"
@@ -21,6 +22,8 @@ type Ask struct {
 	Set    int        // the number of its filter in the batch; -1: none
 	Passes filter.Set // what passes it
 	Exact  bool       // the sieve has given it up
+	// Counted is what it counts that goes by n-grams.
+	Counted *hosted.Counted
 }
 
 // A Piece is some queries of a batch on one column that are executed together, and where everything of theirs lies in the memory that a batch has.

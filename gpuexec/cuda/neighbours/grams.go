@@ -150,8 +150,8 @@ func (p *grams) Takes(b *hosted.Batch, job int) bool {
 	if c == nil || b.Method(job) != distance.Ngram || !c.GramsFit(q, p.scan.engine.Room(), p.scan.waves) {
 		return false
 	}
-	counted, ok := b.Counted(job)
-	return ok && c.CountsGrams(q, &counted)
+	lists, ok := b.CountedLists(job)
+	return ok && c.CountsGrams(q, lists)
 }
 
 // Price implements nearest.Path. What the host's planner expects holds.
@@ -200,8 +200,7 @@ func (p *grams) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gpuex
 		s := gramCall{grams: p, own: own, b: b, t: t}
 		asks := asksOf(b, jobs, func(q *distance.Query) bool { return own != nil && p.column(q) == own })
 		for i := range asks {
-			counted, _ := b.Counted(asks[i].Job)
-			s.counted = append(s.counted, counted)
+			asks[i].Counted = b.Counted(asks[i].Job)
 		}
 		if len(asks) == 0 {
 			continue
@@ -222,34 +221,28 @@ const countingGrams = "counting n-grams"
 // gramCall is the jobs of a batch on one column.
 type gramCall struct {
 	*grams
-	own     *gramColumn
-	lane    *device.Lane
-	b       *hosted.Batch
-	t       *gpuexec.Trace
-	counted []hosted.Counted // of the asks that are left
-	left    []int
+	own  *gramColumn
+	lane *device.Lane
+	b    *hosted.Batch
+	t    *gpuexec.Trace
+	left []int
 }
 
 // execute executes a piece of the first asks.
 func (s *gramCall) execute(ctx context.Context, asks []nearest.Ask) (n int, again []nearest.Ask, err error) {
-	s.counted = s.counted[len(s.counted)-len(asks):] // who was late is left out
-	p := s.own.PlanGrams(asks, s.counted, s.scan.engine.Room(), s.scan.waves)
+	p := s.own.PlanGrams(asks, s.scan.engine.Room(), s.scan.waves)
 	if n = len(p.Asks); n == 0 {
 		return 0, nil, nil
 	}
 	if s.t != nil {
 		s.t.Work.Used(p.End(), n)
 	}
-	counted := make(map[int]*hosted.Counted, n) // by job
-	for i := range p.Asks {
-		counted[p.Asks[i].Job] = &s.counted[i]
-	}
 	out, err := s.lane.Execute(countingGrams, s.t, p.InBytes(), p.Encode, func(steps *device.Steps, arena abi.Pointer) { s.record(steps, p, arena) }, p.States, p.OutBytes())
 	if err != nil {
 		return 0, nil, err
 	}
 	given, err := p.Decode(out, cores(ctx, s.scan.engine), func(a *nearest.Ask, hits []metric.Hit, did *distance.Answer, passed uint64) {
-		*did = p.Told(a, counted[a.Job], did)
+		*did = p.Told(a, did)
 		s.b.Job(a.Job).Candidates += passed
 		s.b.Answer(a.Job, hits, did)
 	})

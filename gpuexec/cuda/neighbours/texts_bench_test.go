@@ -60,6 +60,27 @@ func BenchmarkCUDARanks(b *testing.B) {
 	}
 }
 
+// BenchmarkCUDAGrams measures reads of 108 bases, ten of which lie over each base of a genome, within 8 changes of one that is asked for with three, by their 8-grams.
+func BenchmarkCUDAGrams(b *testing.B) {
+	n := 1_000_000
+	if testing.Short() {
+		n /= 100
+	}
+	rng := rand.New(rand.NewPCG(4, 4))
+	genome, reads := make([]byte, 10*n), make([]string, n)
+	for i := range genome {
+		genome[i] = "ACGT"[rng.IntN(4)]
+	}
+	for i := range reads {
+		from := rng.IntN(len(genome) - 108)
+		reads[i] = string(genome[from : from+108])
+	}
+	x := textsOf(b, reads, "ngram: 8, index: [scan, ngram]")
+	for _, name := range []string{"host", "used", "untried"} {
+		measureColumn(b, name, x, 10, changed(reads, 3, asked.Near{K: 10, Radius: new(8.0), Method: "ngram"}))
+	}
+}
+
 // textsOf is an index of texts.
 func textsOf(b *testing.B, texts []string, paths string) *index.Index {
 	b.Helper()
