@@ -5,6 +5,8 @@
 //
 // Rows, and norms, lie here once more, in the order of cells: those of a cell are read one after the other.
 //
+// Of many queries the nearest cell alone is visited so, and near_visits.cu goes on with what there are candidates of then.
+//
 // A block has a query, whose warps take objects of a cell in turns, each with hits of its own, and tell each other the least k-th value. Then the first of them is offered what the others
 // have. So queries that are few have many warps each, and a list of objects is never written. While objects are compared the next ones are loaded.
 //
@@ -17,7 +19,7 @@
 // ever, with the others of their step.
 #include <type_traits>
 
-#include "near_hits.cuh"
+#include "near_visits.cuh"
 
 namespace geniemq {
 
@@ -28,6 +30,7 @@ struct NearCelled {
   const NearEntry* entries;
   const uint32_t* starts;    // by cell and one more: its first place
   const uint32_t* order;     // by place: the object
+  uint32_t nearest, unused;  // the nearest cell alone is visited
 };
 
 // Rows and norms, and where they go by place. norms: null where there are none.
@@ -41,7 +44,7 @@ struct NearOrder {
 };
 
 // The host has mirrors of these: gpuexec/cuda/abi.
-static_assert(sizeof(NearCelled) == 160 && sizeof(NearOrder) == 48);
+static_assert(sizeof(NearCelled) == 168 && sizeof(NearOrder) == 48);
 
 namespace {
 
@@ -52,11 +55,15 @@ constexpr uint32_t kObjects = 4;                    // that a group compares tog
 constexpr uint32_t kElements = 4;                   // of each of these that a lane has at once
 constexpr uint32_t kTogether = kGroups * kObjects;  // objects of a warp
 constexpr uint32_t kChunk = kElements * kNearTerms; // elements of an object that are compared at a time
-static_assert(kObjects <= kNearTerms);
+constexpr uint32_t kFirst = 512;                    // objects of a warp of which nothing is asked before their sums are there
+constexpr uint32_t kLeft = kTogether + 32;          // room for objects that are left
+static_assert(kObjects <= kNearTerms && kFirst % 32 == 0);
 
 // What a warp of a query has; the first one has the limit of all, beyond which no object is a hit.
 struct Share {
   WarpHits hits;
+  float sums[kFirst];       // of the first objects
+  uint32_t left[kLeft];     // places of objects that are not proven to be too far
   unsigned long long limit;
   uint32_t found, unused;
 };
@@ -64,6 +71,7 @@ struct Share {
 constexpr uint32_t kRoundings = 32;     // more than there are elements
 constexpr float kTiny = 0x1p-119f;      // what vanishes
 constexpr float kProven = 0x1p100f;     // a value that a sum without an overflow may prove
+constexpr float kNothing = __builtin_inff();
 
 // Terms in float32s.
 template <class Terms>
@@ -107,26 +115,26 @@ __device__ __forceinline__ float asFloat(float v) { return v; }
 __device__ __forceinline__ float asFloat(uint16_t v) { return floatOf(v); }
 __device__ __forceinline__ float asFloat(uint8_t v) { return float(uint32_t{v}); }
 
-template <class Terms, class Stored, bool kByFloats>
+template <class Terms, class Stored>
 struct Visit {
   const Near& n;
   const NearCelled& v;
   const uint32_t q, own, warps;  // the query; this warp of so many
   const NearQuery query;
   Kept kept;
+  Share& share;
   volatile unsigned long long& limit;
   const uint8_t* const rows;  // from this lane's first element on
   const uint32_t stride;      // bytes of a row
   uint64_t compared = 0;
+  uint32_t left = 0;  // objects
 
-  double x[kElements];  // of the query, of the elements from `loaded` on
+  float x[kElements];  // of the query, of the elements from `loaded` on
   uint32_t loaded;
-  Stored next[kElements][kObjects];  // of the objects that come next: elements, and the id of the one with which this lane goes on
-  uint32_t nextId;
-  float floats[kElements];  // x, where the query is compared by floats
+  Stored next[kElements][kObjects];  // elements of the objects that come next
 
   __device__ Visit(const NearCelled& c, Share* s)
-      : n(c.near), v(c), q(blockIdx.x), own(warpOf()), warps(blockDim.x / 32), query(c.near.queries[q]), kept(s[own].hits, query.k), limit(s->limit),
+      : n(c.near), v(c), q(blockIdx.x), own(warpOf()), warps(blockDim.x / 32), query(c.near.queries[q]), kept(s[own].hits, query.k), share(s[own]), limit(s->limit),
         rows(n.rows + laneOf() % kNearTerms * sizeof(Stored)), stride(n.dims * sizeof(Stored)) {
     elements(0);
   }
@@ -138,12 +146,8 @@ struct Visit {
   __device__ void elements(uint32_t first) {
     const double* from = n.vectors + size_t{q} * n.dims + first + laneOf() % kNearTerms;
 #pragma unroll
-    for (uint32_t e = 0; e < kElements; e++) x[e] = has(first, e) ? __ldg(from + e * kNearTerms) : 0.0;
+    for (uint32_t e = 0; e < kElements; e++) x[e] = has(first, e) ? float(__ldg(from + e * kNearTerms)) : 0.0f;
     loaded = first;
-    if constexpr (kByFloats) {
-#pragma unroll
-      for (uint32_t e = 0; e < kElements; e++) floats[e] = float(x[e]);
-    }
   }
 
   // Loads elements of the objects at some places of a cell that ends so; beyond its end its last object is read, and not compared.
@@ -168,86 +172,140 @@ struct Visit {
   // The place of the object with which this lane goes on: what compare leaves to it. Lanes that differ in bit 2 alone have the same.
   __device__ uint32_t placeOf(uint32_t at) const { return at + (laneOf() % 2 * 2 + laneOf() / 2 % 2) * kGroups + laneOf() / kNearTerms; }
 
-  // Compares the objects of a cell that are this warp's.
-  __device__ void cell(uint32_t c) {
-    const uint32_t begin = __ldg(v.starts + c), end = __ldg(v.starts + c + 1);
-    compared += end - begin;
-    uint32_t at = begin + own * kTogether, first = 0, id = 0;
+  // Goes through the objects of a cell that are this warp's. The first time their sums are kept, until there are k of which it is known how far they are at most.
+  __device__ void cell(uint32_t c, bool first) {
+    const uint32_t begin = __ldg(v.starts + c) + own * kTogether, end = __ldg(v.starts + c + 1);
+    compared += end - __ldg(v.starts + c);
+    uint32_t at = begin, element = 0, summed = 0;
     if (at >= end) return;
+    first &= query.k <= 32;
+    float most = kNothing;  // of lane i the i-th of what objects are at most
     load(next, at, end, 0);
-    if constexpr (!kByFloats) nextId = __ldg(v.order + min(placeOf(at), end - 1));
-    std::conditional_t<kByFloats, float, double> sum[kObjects];
+    float sum[kObjects];
     while (true) {
       Stored these[kElements][kObjects];
 #pragma unroll
       for (uint32_t e = 0; e < kElements; e++)
 #pragma unroll
         for (uint32_t j = 0; j < kObjects; j++) these[e][j] = next[e][j];
-      if (first == 0) {
-        if constexpr (!kByFloats) id = nextId;
+      if (element == 0) {
 #pragma unroll
         for (uint32_t j = 0; j < kObjects; j++) sum[j] = 0;
       }
-      uint32_t then = at, from = first + kChunk;
+      uint32_t then = at, from = element + kChunk;
       if (from >= n.dims) then += warps * kTogether, from = 0;
       const bool more = then < end;
-      if (more) {
-        load(next, then, end, from);
-        if constexpr (!kByFloats)
-          if (from == 0) nextId = __ldg(v.order + min(placeOf(then), end - 1));
-      }
-      if (loaded != first) elements(first);
+      if (more) load(next, then, end, from);
+      if (loaded != element) elements(element);
 #pragma unroll
       for (uint32_t e = 0; e < kElements; e++)
 #pragma unroll
-        for (uint32_t j = 0; j < kObjects; j++) {
-          if constexpr (kByFloats)
-            Floats<Terms>::add(sum[j], floats[e], asFloat(these[e][j]), n.power);
-          else
-            Terms::add(sum[j], x[e], widened(these[e][j]), n.power);
-        }
+        for (uint32_t j = 0; j < kObjects; j++) Floats<Terms>::add(sum[j], x[e], asFloat(these[e][j]), n.power);
       if (from == 0) {
-        if constexpr (kByFloats) {
-          const float all = joined<Floats<Terms>>(sum);
-          if (__any_sync(~0u, mine(at, end) && !beyond(all, placeOf(at)))) exactly(at, end);
+        const float all = joined<Floats<Terms>>(sum);
+        if (!first) {
+          leave(mine(at, end), all, placeOf(at));
         } else {
-          offerAll(joined<Terms>(sum), at, end, id);
+          if (laneOf() % kNearTerms < kObjects) share.sums[summed + placeOf(0)] = all;
+          summed += kTogether;
+          put(most, mine(at, end) ? mostOf(all, placeOf(at)) : kNothing);
+          if (!more || summed == kFirst) {
+            first = false;
+            bounded(most);
+            for (uint32_t i = laneOf(); i - laneOf() < summed; i += 32) {
+              const uint32_t place = begin + i / kTogether * warps * kTogether + i % kTogether;
+              leave(i < summed && place < end, share.sums[i], place);
+            }
+          }
         }
       }
       if (!more) return;
-      at = then, first = from;
+      at = then, element = from;
     }
   }
 
   // Whether there is an object with which this lane goes on, and another lane does not.
   __device__ bool mine(uint32_t at, uint32_t end) const { return laneOf() % kNearTerms < kObjects && placeOf(at) < end; }
 
+  // What a sum in float32s is wrong by, as a share.
+  __device__ float wrong() const { return float(n.dims + kRoundings) * 0x1p-23f; }
+
   // Whether the sum of an object proves that it is beyond the limit.
   __device__ bool beyond(float s, uint32_t place) const {
-    const float wrong = float(n.dims + kRoundings) * 0x1p-23f;
     const double most = valueOf(limit);
     if constexpr (std::is_same_v<Terms, NearDots>) {
       const double both = __ldg(n.norms + place) * query.norm;
-      return both > 0 && both < kProven && fabsf(s) < kProven && double(-s) - (double(wrong) * both + double(kTiny)) > most * both;
+      return both > 0 && both < kProven && fabsf(s) < kProven && double(-s) - (double(wrong()) * both + double(kTiny)) > most * both;
     }
     const float up = __double2float_ru(most);
-    return up < kProven && __fmaf_rn(s, 1 - wrong, -kTiny) > up;
+    return up < kProven && __fmaf_rn(s, 1 - wrong(), -kTiny) > up;
   }
 
-  // Compares objects of a step as all else does.
-  __device__ void exactly(uint32_t at, uint32_t end) {
+  // What the value of an object is at most, by its sum; kNothing where nothing is known.
+  __device__ float mostOf(float s, uint32_t place) const {
+    if constexpr (std::is_same_v<Terms, NearDots>) {
+      const double both = __ldg(n.norms + place) * query.norm;
+      if (!(both > 0 && both < kProven && fabsf(s) < kProven)) return kNothing;
+      return __double2float_ru(fmax(-1.0, (double(-s) + (double(wrong()) * both + double(kTiny))) / both + 0x1p-40));
+    }
+    return s < kProven ? __fmaf_rn(s, 1 + 2 * wrong(), 2 * kTiny) : kNothing;
+  }
+
+  // Puts what lanes have among the 32 least; lane i has the i-th.
+  __device__ void put(float& most, float of) const {
+    for (uint32_t lanes = __ballot_sync(~0u, of < __shfl_sync(~0u, most, query.k - 1)); lanes != 0; lanes &= lanes - 1) {
+      const float one = __shfl_sync(~0u, of, __ffs(lanes) - 1), before = __shfl_up_sync(~0u, most, 1);
+      if (most > one) most = laneOf() > 0 && before > one ? before : one;
+    }
+  }
+
+  // k objects are no farther than the k-th of what they are at most.
+  __device__ void bounded(float most) {
+    const float last = __shfl_sync(~0u, most, query.k - 1);
+    if (last < kNothing && laneOf() == 0) atomicMin(const_cast<unsigned long long*>(&limit), static_cast<unsigned long long>(orderedOf(double(last))));
+    __syncwarp();
+  }
+
+  // Leaves objects, one a lane, to be compared as all else does, unless they are too far; and compares as many as a step has.
+  __device__ void leave(bool real, float s, uint32_t place) {
+    const bool stays = real && !beyond(s, place);
+    const uint32_t lanes = __ballot_sync(~0u, stays);
+    if (lanes == 0) return;
+    if (stays) share.left[left + __popc(lanes & ((1u << laneOf()) - 1))] = place;
+    left += __popc(lanes);
+    __syncwarp();
+    while (left >= kTogether) {
+      exactly(kTogether);
+      left -= kTogether;
+      const uint32_t rest = laneOf() < left ? share.left[kTogether + laneOf()] : 0;
+      __syncwarp();
+      if (laneOf() < left) share.left[laneOf()] = rest;
+      __syncwarp();
+    }
+  }
+
+  // Compares the first objects that are left.
+  __device__ void exactly(uint32_t count) {
+    const uint32_t place = share.left[min(placeOf(0), count - 1)], id = __ldg(v.order + place);
     double sum[kObjects] = {};
-    const uint32_t id = __ldg(v.order + min(placeOf(at), end - 1));
     for (uint32_t first = 0; first < n.dims; first += kChunk) {
       Stored these[kElements][kObjects];
-      load(these, at, end, first);
+#pragma unroll
+      for (uint32_t j = 0; j < kObjects; j++) {
+        const Stored* const from = reinterpret_cast<const Stored*>(rows + first * sizeof(Stored) + uint64_t{share.left[min(j * kGroups + laneOf() / kNearTerms, count - 1)]} * stride);
+#pragma unroll
+        for (uint32_t e = 0; e < kElements; e++) these[e][j] = has(first, e) ? __ldg(from + e * kNearTerms) : Stored(0);
+      }
       if (loaded != first) elements(first);
 #pragma unroll
       for (uint32_t e = 0; e < kElements; e++)
 #pragma unroll
-        for (uint32_t j = 0; j < kObjects; j++) Terms::add(sum[j], x[e], widened(these[e][j]), n.power);
+        for (uint32_t j = 0; j < kObjects; j++) Terms::add(sum[j], double(x[e]), widened(these[e][j]), n.power);
     }
-    offerAll(joined<Terms>(sum), at, end, id);
+    const double all = joined<Terms>(sum);
+    const bool real = mine(0, count);
+    const uint64_t value = real ? orderedOf(finished(n, query, all, place)) : ~0ull;
+    offer(real && value <= limit, value, id + n.base);
   }
 
   // Adds partial sums up, neighbours first. Of two lanes each goes on with half of the objects: it gives away the others.
@@ -261,13 +319,6 @@ struct Visit {
     return Sums::both(own, __shfl_xor_sync(~0u, own, 4));
   }
 
-  // Offers the objects of a step.
-  __device__ void offerAll(double sum, uint32_t at, uint32_t end, uint32_t id) {
-    const bool real = mine(at, end);
-    const uint64_t value = real ? orderedOf(finished(n, query, sum, placeOf(at))) : ~0ull;
-    offer(real && value <= limit, value, id + n.base);
-  }
-
   // Offers an object per lane, none beyond the limit.
   __device__ void offer(bool has, uint64_t value, uint32_t id) {
     const uint32_t inserted = kept.offer(has && kept.takes(value, id), value, id);
@@ -275,37 +326,43 @@ struct Visit {
     __syncwarp();
   }
 
-  // Visits the cells of some entries.
+  // Visits the cells of some entries, or the nearest alone.
   __device__ void run(const NearEntry* entries, uint32_t count) {
-    uint64_t least = ~0ull;
-    uint32_t nearest = ~0u;
-    for (uint32_t i = laneOf(); i < count; i += 32)
-      if (precedes(entries[i].value, entries[i].id, least, nearest)) least = entries[i].value, nearest = entries[i].id;
-#pragma unroll
-    for (uint32_t d = 16; d > 0; d /= 2) {
-      const uint64_t other = __shfl_xor_sync(~0u, least, d);
-      const uint32_t of = __shfl_xor_sync(~0u, nearest, d);
-      if (precedes(other, of, least, nearest)) least = other, nearest = of;
-    }
+    const uint32_t nearest = nearestOf(entries, count);
     // One call, so that what compares is there once: the nearest first, and then the others.
-    for (uint32_t i = 0; i <= count && count > 0; i++) {
+    const uint32_t calls = count == 0 || v.nearest ? min(count, 1u) : count + 1;
+    for (uint32_t i = 0; i < calls; i++) {
       const uint32_t c = i == 0 ? nearest : __ldg(&entries[i - 1].id);
-      if (i == 0 || c != nearest) cell(c);
+      if (i == 0 || c != nearest) cell(c, i == 0);
     }
+    if (left > 0) exactly(left);
   }
 
-  // Takes what other warps have found, and answers.
-  __device__ void answer(const Share* s, bool given) {
+  // Takes what other warps have found.
+  __device__ void take(const Share* s) {
     for (uint32_t w = 1; w < warps; w++)
       for (uint32_t first = 0; first < s[w].found; first += 32) {
         const uint32_t i = first + laneOf();
         const bool real = i < s[w].found;
         offer(real, real ? s[w].hits.values[i] : 0, real ? s[w].hits.ids[i] : 0);
       }
+  }
+
+  // Answers; or where the nearest cell alone was visited, says what there are candidates of, and how far others may be: of other cells ids may be lower, so an equal value is a candidate.
+  __device__ void answer(bool given) {
+    NearState& state = n.states[q];
+    if (v.nearest) {
+      NearEntry* const to = n.entries + query.entries;
+      for (uint32_t i = laneOf(); i < kept.found; i += 32) to[i] = {kept.hits.values[i], kept.hits.ids[i], 0};
+      if (laneOf() != 0) return;
+      state.passed = state.stored = state.kept = kept.found;
+      if (kept.found == query.k) state.limit = min(state.limit, kept.last);
+      if (given) state.given = 1;
+      return;
+    }
     NearEntry* out = n.out + query.out;
     for (uint32_t i = laneOf(); i < query.k; i += 32) out[i] = i < kept.found ? NearEntry{kept.hits.values[i], kept.hits.ids[i], 0} : NearEntry{};
     if (laneOf() != 0) return;
-    NearState& state = n.states[q];
     state.passed = kept.found;
     state.listed = compared;
     state.kept = kept.found;
@@ -313,25 +370,27 @@ struct Visit {
   }
 };
 
-template <class Terms, class Stored, bool kByFloats>
+template <class Terms, class Stored>
 __device__ void visited(const NearCelled& v, Share* s) {
-  Visit<Terms, Stored, kByFloats> visit(v, s);
+  Visit<Terms, Stored> visit(v, s);
   if (threadIdx.x == 0) s->limit = visit.query.most;
   __syncthreads();
   const bool given = v.states[visit.q].given != 0;
   if (!given && visit.query.k > 0) visit.run(v.entries + v.queries[visit.q].entries, v.states[visit.q].kept);
   if (laneOf() == 0) s[visit.own].found = visit.kept.found;
   __syncthreads();
-  if (visit.own == 0) visit.answer(s, given);
+  if (visit.own != 0) return;
+  visit.take(s);
+  visit.answer(given);
 }
 
-template <class Terms, bool kByFloats>
+template <class Terms>
 __device__ void visited(const NearCelled& v, Share* s) {
   switch (v.near.storage) {
-    case kNearF32: return visited<Terms, float, kByFloats>(v, s);
-    case kNearU8: return visited<Terms, uint8_t, kByFloats>(v, s);
+    case kNearF32: return visited<Terms, float>(v, s);
+    case kNearU8: return visited<Terms, uint8_t>(v, s);
   }
-  visited<Terms, uint16_t, kByFloats>(v, s);
+  visited<Terms, uint16_t>(v, s);
 }
 
 }  // namespace
@@ -353,11 +412,7 @@ extern "C" __device__ const uint32_t near_cells_warps = kWarps, near_cells_share
 #define GENIEMQ_CELLS(name, Terms)                                                                                 \
   extern "C" __global__ void __launch_bounds__(32 * kWarps, kBlocks) near_cells_##name(const NearCelled v) {         \
     extern __shared__ __align__(16) uint8_t memory[];                                                              \
-    visited<Terms, false>(v, reinterpret_cast<Share*>(memory));                                                    \
-  }                                                                                                                \
-  extern "C" __global__ void __launch_bounds__(32 * kWarps, kBlocks) near_cells_floats_##name(const NearCelled v) {  \
-    extern __shared__ __align__(16) uint8_t memory[];                                                              \
-    visited<Terms, true>(v, reinterpret_cast<Share*>(memory));                                                     \
+    visited<Terms>(v, reinterpret_cast<Share*>(memory));                                                           \
   }
 GENIEMQ_CELLS(squares, NearSquares)
 GENIEMQ_CELLS(differences, NearDifferences)

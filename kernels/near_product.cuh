@@ -49,18 +49,18 @@ struct Wanted {
 };
 
 // Fills shared memory of the block, which calls it together; several of a thread's loads are on their way at a time.
-template <class T, class Of>
+template <uint32_t THREADS = kThreads, class T, class Of>
 __device__ __forceinline__ void fill(T* to, uint32_t n, Of of) {
   constexpr uint32_t kTogether = 8;
 #pragma unroll 1
-  for (uint32_t i = threadIdx.x; i < n; i += kTogether * kThreads) {
+  for (uint32_t i = threadIdx.x; i < n; i += kTogether * THREADS) {
     T some[kTogether];
 #pragma unroll
     for (uint32_t j = 0; j < kTogether; j++)
-      if (i + j * kThreads < n) some[j] = of(i + j * kThreads);
+      if (i + j * THREADS < n) some[j] = of(i + j * THREADS);
 #pragma unroll
     for (uint32_t j = 0; j < kTogether; j++)
-      if (i + j * kThreads < n) to[i + j * kThreads] = some[j];
+      if (i + j * THREADS < n) to[i + j * THREADS] = some[j];
   }
 }
 
@@ -69,16 +69,26 @@ __device__ __forceinline__ double sumUp(double a, double b, double c, double d) 
   return a + b + c + d + (fabs(a) + fabs(b) + fabs(c) + fabs(d)) * 0x1p-49;
 }
 
+// What a product of float16s is of.
+struct Halved {
+  const uint32_t dims;
+  const bool angles;
+  const double scale, gamma;
+};
+
 // bound.L2: objects of a tile of which the sum is below it, which is -tau/2, have values above that of `limit`. Of angles the value is made a squared chord first, which is
 // 2 + 2v but for what metric.Slack allows.
-__device__ float halvesFloorOf(const NearSieve& v, uint64_t limit, const NearSieved& q, const NearReach& x) {
-  const double dims = v.near.dims, least = v.near.norms != nullptr ? -1.0 : 0.0;
+__device__ __forceinline__ float halvesFloorOf(const Halved& v, uint64_t limit, const NearSieved& q, const NearReach& x) {
+  const double dims = v.dims, least = v.angles ? -1.0 : 0.0;
   if (limit < orderedOf(least)) return __int_as_float(0x7f800000);  // nothing is wanted any more
   double t = valueOf(limit);
-  if (v.near.norms != nullptr) t = fmax(0.0, 2 + 2 * t) + (dims / 2 + 32) * 0x1p-51;
+  if (v.angles) t = fmax(0.0, 2 + 2 * t) + (dims / 2 + 32) * 0x1p-51;
   t = fmax(0.0, t) * v.scale;
   const double reach = __dsqrt_rn(t * (1 + (dims / 8 + 16) * 0x1p-51)) * (1 + 0x1p-51) + q.remainder + x.remainder, both = q.norm + x.norm;
   return -0.5f * __double2float_ru(sumUp(reach * reach, -q.square, 2 * v.gamma * q.norm * x.norm, 0x1p-22 * both * both));
+}
+__device__ float halvesFloorOf(const NearSieve& v, uint64_t limit, const NearSieved& q, const NearReach& x) {
+  return halvesFloorOf(Halved{v.near.dims, v.near.norms != nullptr, v.scale, v.gamma}, limit, q, x);
 }
 
 // The same of bytes, where objects of which the sum is above it have values above that of `limit`: these are right but for (dims/8 + 5) 2^-53 of themselves.

@@ -9,14 +9,11 @@
 //
 // What passes is rare, but of the first waves; there it is what takes the time. So a lane first collects what passes of its sums, and a warp what its lanes found
 // (Found).
-#include "mma.cuh"
-#include "near_product.cuh"
+#include "near_halves.cuh"
 
 namespace geniemq {
 namespace {
 
-constexpr uint32_t kRows = 2;     // of 16 objects, of a warp
-constexpr uint32_t kColumns = 8;  // of 8 queries, of a warp
 constexpr uint32_t kAcross = kSieveQueries / (8 * kColumns);  // warps that share objects
 static_assert(kWarps / kAcross * 16 * kRows == kSieveObjects);
 
@@ -32,67 +29,6 @@ __device__ float powersFloorOf(const NearSieve& v, uint64_t limit, uint32_t p) {
   const double dims = v.near.dims, t = fmax(0.0, valueOf(limit)) * v.scale;
   return __double2float_ru((t * (1 + (dims + 2 * p) * 0x1p-23) + dims * 0x1p-146) * (1 + 0x1p-40));
 }
-
-// A product of float16s by tensor cores, of the sums of a lane: [rows][columns][4] of two objects and two queries.
-struct Halves {
-  using Sum = float;
-  using Column = uint2;                                    // of shared memory, for a lane and 8 queries
-  static constexpr uint32_t kStepColumns = kSieveQueries * 4;
-  static constexpr uint32_t kStep = 32, kFloors = 2;       // uint4s from step to step; floors of a column
-  static constexpr Sum kNone = __builtin_inff();           // a floor below which all sums are
-
-  // Where the objects of a lane lie, from a warp's first one on, and how far behind one another.
-  static __device__ __forceinline__ const uint4* rowsOf(const NearSieve& v, uint32_t object) {
-    return reinterpret_cast<const uint4*>(v.few) + size_t{object / 16} * v.steps * 32 + laneOf();
-  }
-  static __device__ __forceinline__ size_t objects(uint32_t steps, uint32_t n) { return size_t{n / 16} * steps * 32; }
-  static __device__ __forceinline__ void fetch(uint4 (&a)[kRows], const uint4* rows, uint32_t steps) {
-#pragma unroll
-    for (uint32_t r = 0; r < kRows; r++) a[r] = __ldg(rows + r * steps * 32);
-  }
-
-  // What sums begin with.
-  using Begins = float[kRows][2];
-  static __device__ __forceinline__ void fetch(Begins& begins, const uint32_t* of) {
-#pragma unroll
-    for (uint32_t r = 0; r < kRows; r++) begins[r][0] = __uint_as_float(__ldg(of + laneOf() / 4 + r * 16)), begins[r][1] = __uint_as_float(__ldg(of + laneOf() / 4 + r * 16 + 8));
-  }
-  static __device__ __forceinline__ Sum begin(const Begins& begins, uint32_t r, uint32_t i) { return begins[r][i / 2]; }
-
-  // Queries in shared memory: [step][8 queries][lane].
-  static __device__ __forceinline__ Column columnOf(const NearSieve& v, const NearPieces& pieces, uint32_t i) {
-    const uint32_t step = i / kStepColumns, q = i / 4 % kSieveQueries;
-    if (q >= pieces.queries) return {0, 0};
-    const uint32_t* of = v.queries + (pieces.begin(v.steps * 2) + pieces.at(step * 2, q)) * 4 + i % 4;
-    return {__ldg(of), __ldg(of + pieces.queries * 4)};
-  }
-  static __device__ __forceinline__ const Column* columnsOf(const Column* columns, uint32_t column) { return columns + column * 32 + laneOf(); }
-
-  // Of the sum i of a column: its query, and with its row its object, behind the warp's first ones.
-  static __device__ __forceinline__ uint32_t queryOf(uint32_t t, uint32_t i) { return t * 8 + laneOf() % 4 * 2 + i % 2; }
-  static __device__ __forceinline__ uint32_t objectOf(uint32_t r, uint32_t i) { return r * 16 + i / 2 * 8 + laneOf() / 4; }
-
-  static __device__ __forceinline__ Sum floorOf(const NearSieve& v, uint64_t limit, const NearSieved& q, const Stretch& stretch) {
-    return halvesFloorOf(v, limit, q, stretch.reach(v.reaches));
-  }
-  static __device__ __forceinline__ bool passes(Sum sum, Sum floor) { return !(sum < floor); }
-
-  // A step of the products of a warp; the first one begins with something.
-  template <bool FIRST>
-  static __device__ __forceinline__ void multiply(Sum (&sums)[kRows][kColumns][4], const uint4 (&a)[kRows], const Column* columns, const Sum (&begin)[kRows][4]) {
-#pragma unroll
-    for (uint32_t t = 0; t < kColumns; t++) {
-      const uint2 b = columns[t * 32];
-#pragma unroll
-      for (uint32_t r = 0; r < kRows; r++) {
-        if (FIRST)
-          multiplyHalvesFrom(sums[r][t], a[r], b, begin[r]);
-        else
-          multiplyHalves(sums[r][t], a[r], b);
-      }
-    }
-  }
-};
 
 // A product of words: what an Op makes of a word of an object and one of a query, of the sums of a lane: [rows][columns][4] of four objects and a query. A lane has 8
 // objects and 8 queries of its own; lanes of 8 objects are next to each other.

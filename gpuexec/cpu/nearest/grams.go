@@ -44,6 +44,8 @@ type gramTerms struct {
 	ends     []int
 	list     []string
 	keywords []uint32
+	known    []gramList
+	order    []uint64 // of known ones: length, and number
 }
 
 // lookUp returns the keywords of a text's n-grams, which are good until the next call; unknown ones are postings.NoKeyword.
@@ -85,13 +87,19 @@ func (m *Matcher) gramsOf(job *run.Job) *gramQuery {
 	terms := m.terms.Get()
 	defer m.terms.Put(terms)
 	keywords := terms.lookUp(m.index.Lists, attr, q.Text, q.Column.Grams)
-	g := &gramQuery{tiles: m.tiles.Len(), lists: make([]gramList, 0, len(keywords))}
+	terms.known, terms.order = terms.known[:0], terms.order[:0]
 	for _, keyword := range keywords {
 		if keyword != postings.NoKeyword {
-			g.lists = append(g.lists, m.gramList(attr, keyword))
+			l := m.gramList(attr, keyword)
+			terms.order = append(terms.order, uint64(l.length)<<32|uint64(len(terms.known)))
+			terms.known = append(terms.known, l)
 		}
 	}
-	slices.SortFunc(g.lists, func(a, b gramList) int { return int(a.length) - int(b.length) })
+	slices.Sort(terms.order)
+	g := &gramQuery{tiles: m.tiles.Len(), lists: make([]gramList, len(terms.order))}
+	for i, at := range terms.order {
+		g.lists[i] = terms.known[uint32(at)]
+	}
 	g.cut(theta)
 	own := float64(m.tiles.Len()) / float64(max(1, m.index.Lists.Tiles()))
 	g.postings, g.compared = own*g.postings, own*g.compared
@@ -121,7 +129,7 @@ func (g *gramQuery) cut(theta int) {
 		g.lists = nil // no object shares as many
 		return
 	}
-	best, read, first := math.Inf(1), 0.0, 0.0
+	best, read, first, share := math.Inf(1), 0.0, 0.0, 1.0
 	for _, l := range g.lists[:len(g.lists)-theta+1] {
 		first += float64(l.length)
 	}
@@ -131,7 +139,8 @@ func (g *gramQuery) cut(theta int) {
 		if t < 1 {
 			continue
 		}
-		objects := min(first, read/float64(t)) * math.Pow(0.5, float64(t-1))
+		objects := min(first, read/float64(t)) * share
+		share /= 2
 		if all := read + compareCost*objects; all < best {
 			best, g.take, g.least, g.postings, g.compared = all, s+1, uint16(t), read, objects
 		}

@@ -115,6 +115,40 @@ type NearRanked struct {
 type NearCelled struct {
 	Near                                    Near
 	Queries, States, Entries, Starts, Order Pointer
+	Nearest, _                              uint32
+}
+
+// Of kernels/near_visits.cuh.
+
+// VisitQueries is how many queries a group has, and cells begin at multiples of VisitObjects.
+const (
+	VisitQueries = 64
+	VisitObjects = 32
+
+	NearGroupBytes = 12
+)
+
+var _ = [1]struct{}{}[unsafe.Sizeof(NearGroup{})-NearGroupBytes]
+
+// NearGroup is queries that visit a cell.
+type NearGroup struct{ Cell, First, Queries uint32 }
+
+// NearVisits is the argument of near_visits, and of what comes before and after it.
+type NearVisits struct {
+	Few, Begins, Reach, Padded, Starts, Order    Pointer
+	Asked, Found, Cells                          Pointer
+	Counts, Pairs, Groups                        Pointer
+	Queries, States, Entries, Out, Lists, Sieved Pointer
+	Halves                                       Pointer
+	Gamma, Scale                                 float64
+	Dims, Angles, Steps                          uint32
+	QueriesOfBatch, ListRoom, Count              uint32
+}
+
+// NearVisitsOrder is the argument of near_visits_order.
+type NearVisitsOrder struct {
+	Few, Begins, Reaches, Starts, Order, Padded, FewTo, BeginsTo, ReachTo Pointer
+	Steps, Tiles                                                          uint32
 }
 
 // NearOrder is the argument of near_order.

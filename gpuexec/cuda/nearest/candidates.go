@@ -13,18 +13,32 @@ type Candidates struct{ Near, Of *Column }
 
 // A CandidatesPiece is some queries of a batch whose candidates are found and compared together, and where everything of theirs lies.
 //
-//	arena (device)   what is sent of the first search | and of the second | its answers, lists, candidates | the others of the first
+//	arena (device)   what is sent of the first search | and of the second | its answers, lists, candidates | the others of the first | Visits
 //
 // Its bounds are those of two Pieces: one of what is near, and one of the column, in which each query has a list with room for all that it compares.
 type CandidatesPiece struct {
 	Piece
-	First Piece
+	First  Piece
+	Visits *Visits // of cells that are visited together; nil: there are none
 }
 
-// plan makes a piece of the first asks, as many as fit; of none, if not even the first does. asked are theirs of the first search, whose waves are first, and lists the most that one of
-// them compares. Those that a sieve takes in the first search and those that it does not are in different pieces.
-func (c *Candidates) plan(asks, asked []Ask, lists int, room plan.Room, waves, first *profile.NearWaves) *CandidatesPiece {
-	p := &CandidatesPiece{Piece: Piece{Column: c.Of, waves: waves, listed: true}, First: Piece{Column: c.Near, waves: first}}
+// A search is what is wanted of a CandidatesPiece.
+type search struct {
+	lists        int                  // room of the list of a query in the column
+	waves, first *profile.NearWaves   // of the column, and of what is near
+	sieved       bool                 // lists are what a sieve of the column leaves
+	beside       int64                // memory of the device that is wanted beside all that
+	each         func(hits int) int64 // and by an ask for so many that are near; nil: nothing
+}
+
+// plan makes a piece of the first asks, as many as fit; of none, if not even the first does. asked are theirs of the first search. Those that a sieve takes in the first search and those
+// that it does not are in different pieces.
+func (c *Candidates) plan(asks, asked []Ask, of search, room plan.Room) *CandidatesPiece {
+	lists, first := of.lists, of.first
+	p := &CandidatesPiece{Piece: Piece{Column: c.Of, waves: of.waves, listed: true, Sieved: of.sieved}, First: Piece{Column: c.Near, waves: first}}
+	if of.sieved {
+		p.ListRoom = lists
+	}
 	sieves := func(i int) bool { return !asks[i].Exact && c.Near.Sieves(&asked[i], first) }
 	p.First.Sieved = sieves(0)
 	wave := min(int64(first.Least), int64(c.Near.Objects))
@@ -36,12 +50,15 @@ func (c *Candidates) plan(asks, asked []Ask, lists int, room plan.Room, waves, f
 	for end < len(asks) && sieves(end) == p.First.Sieved {
 		end++
 	}
-	p.fit(asks[:end], plan.Room{Arena: 2 * slack, In: 2 * slack, Out: slack}, int64(lists), func(i int) (arena, in int64) {
+	p.fit(asks[:end], plan.Room{Arena: 2*slack + of.beside, In: 2 * slack, Out: slack}, int64(lists), func(i int) (arena, in int64) {
 		arena, in, _ = c.Near.need(int64(asked[i].Query.K), wave, p.First.ListRoom)
 		if asked[i].Set >= 0 {
 			arena, in = arena+c.Near.setBytes(), in+c.Near.setBytes()
 		}
-		return arena + abi.WordBytes*int64(lists), in
+		if of.each != nil {
+			arena += of.each(asked[i].Query.K)
+		}
+		return arena + abi.WordBytes*int64(lists-p.ListRoom), in
 	}, func(int) plan.Room { return room })
 	p.First.Asks = asked[:len(p.Asks)]
 	for i := range p.First.Asks {
@@ -58,7 +75,12 @@ func (c *Candidates) plan(asks, asked []Ask, lists int, room plan.Room, waves, f
 }
 
 // End is the memory of all that lies in the arena.
-func (p *CandidatesPiece) End() int64 { return p.First.End() }
+func (p *CandidatesPiece) End() int64 {
+	if p.Visits != nil {
+		return p.Visits.End
+	}
+	return p.First.End()
+}
 
 // Encode fills what is copied to the device.
 func (p *CandidatesPiece) Encode(in []byte) {

@@ -18,9 +18,10 @@ import (
 type Cells struct {
 	Candidates
 	*cells.Index
-	Starts []uint32 // by cell: its first place in Order
-	most   []uint32 // by a number of cells: how many objects they have at most
-	last   atomic.Pointer[visits]
+	Starts   []uint32 // by cell: its first place in Order
+	Together bool     // cells may be visited by many queries together (Visits)
+	most     []uint32 // by a number of cells: how many objects they have at most
+	last     atomic.Pointer[visits]
 }
 
 // visits are how many cells queries for so many hits visit to a recall, and what is expected of them. Queries of a batch are mostly alike.
@@ -78,16 +79,24 @@ func (c *Cells) Takes(q *distance.Query) bool {
 	return probes < c.Cells() && int64(c.most[probes]) >= int64(q.K) && c.most[probes] <= mostVisited
 }
 
-// waves are those of centroids, of which so many are wanted: they are few, so that two waves are enough if the first leaves a list short that has room for four times as many as are
-// expected.
-func (c *Cells) waves(probes int, waves *profile.NearWaves) *profile.NearWaves {
-	const spare = 4
-	own := *waves
-	own.First, own.List = waves.CellsFirst, waves.CellsList
-	if least := spare * probes * int(c.Near.Objects) / own.List; least > own.First {
-		own.First = (least + abi.SieveObjects - 1) / abi.SieveObjects * abi.SieveObjects
+// Least is the smallest batch of which a query is the device's: of a smaller one a host's cores have answered before a device has, unless much is visited.
+func (c *Cells) Least(q *distance.Query, waves *profile.NearWaves) int {
+	if c.visits(q).probes*int(c.Of.Objects)/c.Cells() >= waves.CellsAlone {
+		return 1
 	}
-	own.Growth = max(own.Growth, int(c.Near.Objects)/own.First+1)
+	return waves.CellsLeast
+}
+
+// waves are those of centroids, of which so many are wanted. Of what a wave brings, for each centroid that was seen before, as many are expected to be as near as those that are wanted: so
+// waves grow by as much as lists have room for.
+func (c *Cells) waves(probes int, waves *profile.NearWaves) *profile.NearWaves {
+	own := *waves
+	expected := math.Ceil(1.25 * (float64(probes) + 4*math.Sqrt(float64(probes)) + 4))
+	own.First, own.List = waves.CellsFirst, max(waves.CellsList, int(expected))
+	for own.First < 2*probes {
+		own.First *= 2
+	}
+	own.Growth = max(2, min(1+int(float64(own.List)/expected), int(c.Near.Objects)/own.First+1))
 	return &own
 }
 
@@ -108,7 +117,13 @@ func (c *Cells) Plan(asks, asked []Ask, room plan.Room, waves *profile.NearWaves
 	for i := range asked {
 		probes = max(probes, asked[i].Query.K)
 	}
-	return c.plan(asks, asked, 0, room, waves, c.waves(probes, waves))
+	first := c.waves(probes, waves)
+	if n := c.visited(asks, asked, waves); n > 0 {
+		if p := c.planVisits(asks[:n], asked, room, waves, first); len(p.Asks) > 0 {
+			return p
+		}
+	}
+	return c.plan(asks, asked, search{waves: waves, first: first}, room)
 }
 
 // Cost is the memory of the device that a query takes at least.

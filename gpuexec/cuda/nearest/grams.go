@@ -1,6 +1,8 @@
 package nearest
 
 import (
+	"time"
+
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
 	"github.com/geniemq/geniemq/gpuexec/cuda/profile"
@@ -35,6 +37,11 @@ func (c *Column) GramsCost(q *distance.Query, waves *profile.NearWaves) int64 {
 func (c *Column) GramsFit(q *distance.Query, room plan.Room, waves *profile.NearWaves) bool {
 	_, in, out := c.need(c.hits(q), 0, 0)
 	return c.GramsCost(q, waves) <= room.Arena && 2*slack+in+abi.GramAskBytes+abi.WordBytes*mostLists+c.setBytes() <= room.In && slack+out <= room.Out
+}
+
+// GramsPrice is what a query takes that counts n-grams together with so many, on the host too, which looks them up.
+func (c *Column) GramsPrice(queries int, waves *profile.NearWaves) time.Duration {
+	return time.Duration(waves.Batch/float64(max(1, queries)) + waves.GramLook + waves.GramTile*float64(c.Tiles.Len()))
 }
 
 // PlanGrams makes a piece of the first asks, as many as fit; of none, if not even the first does.

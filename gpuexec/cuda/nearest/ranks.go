@@ -41,6 +41,9 @@ func (r *Ranks) Takes(q *distance.Query) bool {
 	return q.K > 0 && !q.Total && steps < r.Of.Objects && steps <= mostRanked && (r.Of.texts == nil || r.Of.texts.takes(q.Text))
 }
 
+// Least is the smallest batch of which a query is the device's.
+func (r *Ranks) Least(*distance.Query, *profile.NearWaves) int { return 1 }
+
 // Steps is how many candidates a query has, of those that pass its filter.
 func (r *Ranks) Steps(q *distance.Query) uint32 {
 	return r.Index.Candidates(q.K, q.Column.Compares(q), r.Of.Objects)
@@ -63,7 +66,7 @@ func (r *Ranks) Plan(asks, asked []Ask, room plan.Room, waves *profile.NearWaves
 	for i := range asked {
 		lists = max(lists, asked[i].Query.K)
 	}
-	return r.plan(asks, asked, lists, room, waves, waves)
+	return r.plan(asks, asked, search{lists: lists, waves: waves, first: waves}, room)
 }
 
 // Cost is the memory of the device that a query takes at least.

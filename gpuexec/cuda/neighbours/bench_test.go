@@ -137,12 +137,17 @@ func measureColumn(b *testing.B, name string, x *index.Index, k int, ask func(rn
 	}
 }
 
-// measured opens a device as it is used, without sieves (scan), or with what is off.
+// measured opens a device as it is used, without sieves (scan), with cells that each query visits alone or that all visit together, or with what is off.
 func measured(b *testing.B, name string) *device.Engine {
 	e := openEngine(b, gpuexec.CUDAOptions{Untried: name == "untried"})
 	e.Device().Profile.Paths.Sieves = name != "scan"
-	if name == "untried" { // levels too
-		e.Device().Profile.Near.LevelSteps, e.Device().Profile.Near.LevelsLeave = 0, 1
+	switch near := &e.Device().Profile.Near; name {
+	case "alone":
+		near.CellsPairs, near.CellsEach = math.Inf(1), math.MaxInt32
+	case "together":
+		near.CellsPairs = 0
+	case "untried": // levels too
+		near.LevelSteps, near.LevelsLeave = 0, 1
 	}
 	return e
 }
@@ -252,7 +257,7 @@ func BenchmarkCUDACells(b *testing.B) {
 				c.n /= 500
 			}
 			x := columnOf(b, c)
-			for _, name := range []string{"used", "untried", "all", "host"} {
+			for _, name := range []string{"used", "alone", "together", "all", "host"} {
 				measureColumn(b, name, x, c.k, func(rng *rand.Rand) *index.Request {
 					r := c.ask(rng)
 					r.Near.Recall = 0.995

@@ -28,7 +28,6 @@ type candidates struct {
 	scan    *scan
 	method  string
 	form    string             // how what lies there is said to people
-	least   int                // batches that are smaller are the host's, unless everything is wanted here
 	columns []*candidateColumn // by position; nil: there is none
 	release []func()
 }
@@ -36,6 +35,7 @@ type candidates struct {
 // A finder of candidates: nearest.Ranks, nearest.Cells.
 type candidateFinder interface {
 	Takes(q *distance.Query) bool
+	Least(q *distance.Query, waves *profile.NearWaves) int
 	Cost(q *distance.Query, waves *profile.NearWaves) int64
 	Fits(q *distance.Query, room plan.Room, waves *profile.NearWaves) bool
 	Plan(asks, asked []nearest.Ask, room plan.Room, waves *profile.NearWaves) *nearest.CandidatesPiece
@@ -45,13 +45,21 @@ type candidateFinder interface {
 // candidateColumn is a column with the means to find candidates on the device.
 type candidateColumn struct {
 	candidateFinder
-	near, of *column        // what is searched first, and whose objects these are
-	memory   *device.Memory // of what beside near is there
+	near, of *column          // what is searched first, and whose objects these are
+	memory   []*device.Memory // of what beside near is there
 	bytes    int64
 	// ask is what asks ask of near.
 	ask func(ctx context.Context, asks []nearest.Ask) ([]nearest.Ask, error)
 	// compare records what compares the objects that are near, and answers.
 	compare func(steps *device.Steps, p *nearest.CandidatesPiece, near abi.Near, arena abi.Pointer)
+}
+
+func (c *candidateColumn) close() error {
+	errs := []error{c.near.close()}
+	for _, m := range c.memory {
+		errs = append(errs, m.Free())
+	}
+	return errors.Join(errs...)
 }
 
 // each calls lay with every column whose objects are all here and have a value, and keeps what it has laid out. It is nil where that is nothing. starts: of texts.
@@ -102,7 +110,7 @@ func (p *candidates) keep(e *device.Engine, r *room.Room, own *candidateColumn, 
 		return nil, errors.Join(err, own.near.close())
 	}
 	p.release, own.bytes = append(p.release, release), own.bytes+all
-	own.memory, err = e.NewMemory(func(m *device.Memory) error {
+	memory, err := e.NewMemory(func(m *device.Memory) error {
 		for _, array := range arrays {
 			to, err := m.Allocate(p.form, int64(abi.WordBytes*len(array)))
 			if err != nil {
@@ -121,6 +129,7 @@ func (p *candidates) keep(e *device.Engine, r *room.Room, own *candidateColumn, 
 	if err != nil {
 		return nil, errors.Join(err, own.near.close())
 	}
+	own.memory = append(own.memory, memory)
 	return at, nil
 }
 
@@ -135,7 +144,7 @@ func (p *candidates) column(q *distance.Query) *candidateColumn {
 func (p *candidates) Takes(b *hosted.Batch, job int) bool {
 	q := b.Job(job).Query.(*distance.Query)
 	c := p.column(q)
-	return c != nil && b.Method(job) == p.method && (b.Len() >= p.least || p.scan.engine.Untried()) && c.Takes(q) && c.Fits(q, p.scan.engine.Room(), p.scan.waves)
+	return c != nil && b.Method(job) == p.method && c.Takes(q) && (b.Len() >= c.Least(q, p.scan.waves) || p.scan.engine.Untried()) && c.Fits(q, p.scan.engine.Room(), p.scan.waves)
 }
 
 // Cost implements nearest.Path.
@@ -175,10 +184,7 @@ func (p *candidates) Close() error {
 		if c == nil {
 			continue
 		}
-		errs = append(errs, c.near.close())
-		if c.memory != nil {
-			errs = append(errs, c.memory.Free())
-		}
+		errs = append(errs, c.close())
 	}
 	for _, release := range p.release {
 		release()

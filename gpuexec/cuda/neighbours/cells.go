@@ -4,6 +4,7 @@ package neighbours
 
 import (
 	"context"
+	"errors"
 
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/cuda/device"
@@ -17,7 +18,11 @@ func loadCells(e *device.Engine, r *room.Room, s *scan) (*candidates, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &candidates{scan: s, method: "cells", form: "cells", least: s.waves.CellsLeast}
+	visits, err := findVisits(e)
+	if err != nil {
+		return nil, err
+	}
+	p := &candidates{scan: s, method: "cells", form: "cells"}
 	return p.each(nil, func(c *column, _ []uint32) (*candidateColumn, error) {
 		of := nearest.NewCells(c.Column)
 		if of == nil {
@@ -41,12 +46,24 @@ func loadCells(e *device.Engine, r *room.Room, s *scan) (*candidates, error) {
 		if err != nil || at == nil {
 			return nil, err
 		}
+		together, err := p.orderVisits(e, r, own, of, visits, at)
+		if err != nil {
+			return nil, errors.Join(err, own.close())
+		}
 		own.compare = func(steps *device.Steps, p *nearest.CandidatesPiece, near abi.Near, arena abi.Pointer) {
+			byId := near
 			near.Rows, near.Norms = rows, norms
+			nearest := uint32(0)
+			if p.Visits != nil {
+				nearest = 1
+			}
 			device.Launch(steps, k.visits(c.Terms, len(p.Asks), e.Device().Processors), len(p.Asks), 1, &abi.NearCelled{
 				Near: near, Queries: arena + abi.Pointer(p.First.Queries), States: arena + abi.Pointer(p.First.States), Entries: arena + abi.Pointer(p.First.Candidates),
-				Starts: at[0], Order: at[1],
+				Starts: at[0], Order: at[1], Nearest: nearest,
 			})
+			if p.Visits != nil {
+				together.record(steps, s.kernels, p, byId, arena)
+			}
 		}
 		return own, nil
 	})
@@ -64,14 +81,10 @@ func findCells(e *device.Engine) (k cellKernels, err error) {
 	l := lookup{engine: e}
 	threads, warps, share := l.number(module, "near_order_threads"), l.number(module, "near_cells_warps"), l.number(module, "near_cells_share")
 	k.order, k.orderWarps = l.kernel(module, "near_order", threads, 0), threads/abi.WarpLanes
-	name := "near_cells_"
-	if e.Device().Profile.Paths.CellsFloats || e.Untried() {
-		name += "floats_"
-	}
 	k.visit = make(map[nearest.Terms][]device.Function)
 	for _, terms := range nearest.AllTerms() {
 		for n := 1; n <= warps && terms != nearest.Unequal; n *= 2 { // of codes there are no means
-			k.visit[terms] = append(k.visit[terms], l.kernel(module, name+string(terms), n*abi.WarpLanes, n*share))
+			k.visit[terms] = append(k.visit[terms], l.kernel(module, "near_cells_"+string(terms), n*abi.WarpLanes, n*share))
 		}
 	}
 	return k, l.err()

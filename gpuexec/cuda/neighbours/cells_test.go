@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,7 +25,7 @@ func TestCUDACellsSieved(t *testing.T) {
 	first := rng.IntN(10)
 	for round := range scaled(10) {
 		round += first
-		metric, scale := []string{"l2", "cosine", "l1", "linf", "l3"}[round%5], 1.0
+		metric, scale := []string{"l2", "l1", "cosine", "l2", "linf", "cosine", "l3"}[round%7], 1.0
 		storage := []string{"f32", "f16", "u8"}[rng.IntN(3)]
 		if round%2 > 0 { // numbers that sums of float32s round, lose, or do not hold
 			storage, scale = "f32", []float64{math.Pi, 1e-21 * math.Pi, 1e14 * math.Pi}[rng.IntN(3)]
@@ -44,14 +45,24 @@ func TestCUDACellsSieved(t *testing.T) {
 				return v
 			},
 		}
+		if rng.IntN(3) == 0 { // a grid, where objects of different cells are equally far
+			c.dims = 2
+			c.made = func(rng *rand.Rand, dims int) []float32 {
+				return []float32{float32(scale * float64(1+rng.IntN(40))), float32(scale * float64(1+rng.IntN(40)))}
+			}
+		}
 		x := columnOf(t, c)
 		queries, err := index.NewQueries(x)
 		if err != nil {
 			t.Fatal(err)
 		}
-		plans := make([]gpuexec.Plan, 200)
+		plans, most := make([]gpuexec.Plan, 200), rng.IntN(2) == 0
 		for i := range plans {
 			r := index.Request{Vector: c.made(rng, c.dims), Near: nearest.Near{K: 1 + rng.IntN(20), Method: "cells", Recall: rng.Float64()}}
+			if most && i%4 > 0 { // so many visit the same cells that there are several groups of one
+				r.Near.K, r.Near.Recall = 1+rng.IntN(9), 0.9+0.09*rng.Float64()
+				r.Vector = slices.Clone(plans[0].Query.(*distance.Query).Vector)
+			}
 			if rng.IntN(8) == 0 { // far beyond all, which few bits do not hold
 				for i := range r.Vector {
 					r.Vector[i] *= 1e7
@@ -73,7 +84,10 @@ func TestCUDACellsSieved(t *testing.T) {
 		for _, list := range []int{16, 64, 1024} {
 			e := openEngine(t, gpuexec.CUDAOptions{Untried: list != 64, Workers: 2})
 			near := &e.Device().Profile.Near
-			near.CellsFirst, near.CellsList = 128, list
+			near.CellsFirst, near.CellsList, near.CellsPairs, near.CellsEach = 128, list, 0, 1<<30
+			if rng.IntN(3) == 0 { // each query visits its cells alone
+				near.CellsPairs = 1e9
+			}
 			s := enginetest.LoadOn(t, e, x)
 			if err := s.Search(t.Context(), plans, got, nil); err != nil {
 				t.Fatal(err)

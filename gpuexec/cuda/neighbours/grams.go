@@ -154,8 +154,13 @@ func (p *grams) Takes(b *hosted.Batch, job int) bool {
 	return ok && c.CountsGrams(q, lists)
 }
 
-// Price implements nearest.Path. What the host's planner expects holds.
-func (p *grams) Price(*distance.Query, string, int) time.Duration { return 0 }
+// Price implements nearest.Path.
+func (p *grams) Price(q *distance.Query, method string, queries int) time.Duration {
+	if c := p.column(q); c != nil && method == distance.Ngram {
+		return c.GramsPrice(queries, p.scan.waves)
+	}
+	return 0
+}
 
 // Cost implements nearest.Path.
 func (p *grams) Cost(of *gpuexec.Plan) int64 {

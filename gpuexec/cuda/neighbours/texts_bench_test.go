@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"compress/gzip"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"testing"
@@ -13,7 +14,6 @@ import (
 	"github.com/geniemq/geniemq/index"
 	asked "github.com/geniemq/geniemq/index/nearest"
 	"github.com/geniemq/geniemq/index/schema"
-	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 	"github.com/geniemq/geniemq/internal/testkit/real"
 )
 
@@ -88,16 +88,22 @@ func textsOf(b *testing.B, texts []string, paths string) *index.Index {
 	if err != nil {
 		b.Fatal(err)
 	}
-	objects, err := onebyone.NewObjects(spec, index.BuilderOptions{})
+	objects, err := index.NewObjects(spec, index.BuilderOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, text := range texts {
-		if err := objects.Add(&schema.Record{Cells: []schema.Cell{{Values: []string{text}}}}); err != nil {
-			b.Fatal(err)
+	next := 0
+	if err := objects.AddAll(b.Context(), index.Source{Next: func(r *schema.Record) error {
+		if next == len(texts) {
+			return io.EOF
 		}
+		next++
+		r.Cells = []schema.Cell{{Values: texts[next-1 : next]}}
+		return nil
+	}}); err != nil {
+		b.Fatal(err)
 	}
-	file, err := objects.Builder.Bytes(b.Context())
+	file, err := objects.Bytes(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,0 +1,75 @@
+package nearest
+
+import (
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
+	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
+	"github.com/geniemq/geniemq/gpuexec/cuda/profile"
+)
+
+// Visits say where in the arena lies what puts the queries of a piece together by the cells that they visit (kernels/near_visits.cu), behind all else of a CandidatesPiece:
+//
+//	queries of each cell, and how many groups and pairs there are | pairs of a cell and a query | groups
+//
+// # Bounds
+//
+// A query has a pair for each of its cells but the nearest. A group is full, or the last one of its cell: there are at most as many as full groups and cells.
+type Visits struct {
+	Counts, Pairs, Groups, End int64 // offsets
+	Most                       int   // groups
+}
+
+// visitsBytes is the memory of a piece for this that does not depend on its queries, pairsBytes what a query takes that visits so many cells.
+func (c *Cells) visitsBytes() int64 {
+	return slack + (abi.WordBytes+abi.NearGroupBytes)*int64(c.Cells()+2)
+}
+func pairsBytes(probes int) int64 {
+	return abi.WordBytes*int64(probes) + abi.NearGroupBytes*int64(probes/abi.VisitQueries+1)
+}
+
+// visited is how many of the first asks visit cells together: 0 where each does alone, since too few do, or one has been given up.
+func (c *Cells) visited(asks, asked []Ask, waves *profile.NearWaves) (n int) {
+	if !c.Together {
+		return 0
+	}
+	pairs := 0
+	for n < len(asks) && !asks[n].Exact {
+		pairs += asked[n].Query.K - 1
+		n++
+	}
+	if float64(pairs) < waves.CellsPairs*float64(c.Cells()) && pairs < waves.CellsEach*n {
+		return 0
+	}
+	return n
+}
+
+// placeVisits places all that, behind what the piece has.
+func (c *Cells) placeVisits(p *CandidatesPiece) {
+	pairs := 0
+	for i := range p.First.Asks {
+		pairs += p.First.Asks[i].Query.K - 1
+	}
+	v := &Visits{Counts: abi.Align(p.First.End()), Most: min(pairs, pairs/abi.VisitQueries+c.Cells())}
+	v.Pairs = abi.Align(v.Counts + abi.WordBytes*int64(c.Cells()+2))
+	v.Groups = abi.Align(v.Pairs + abi.WordBytes*int64(pairs))
+	v.End = v.Groups + abi.NearGroupBytes*int64(v.Most)
+	p.Visits = v
+}
+
+// Padded is where each cell begins in what is compared together, by cell and one more: at a multiple of abi.VisitObjects.
+func (c *Cells) Padded() []uint32 {
+	padded := make([]uint32, len(c.Starts))
+	for i := range c.Cells() {
+		size := c.Starts[i+1] - c.Starts[i]
+		padded[i+1] = padded[i] + (size+abi.VisitObjects-1)/abi.VisitObjects*abi.VisitObjects
+	}
+	return padded
+}
+
+// planVisits makes a piece of the first asks that visit cells together, as Plan does.
+func (c *Cells) planVisits(asks, asked []Ask, room plan.Room, waves, first *profile.NearWaves) *CandidatesPiece {
+	p := c.plan(asks, asked, search{lists: waves.CellsList, waves: waves, first: first, sieved: true, beside: c.visitsBytes(), each: pairsBytes}, room)
+	if len(p.Asks) > 0 {
+		c.placeVisits(p)
+	}
+	return p
+}

@@ -1,0 +1,104 @@
+//go:build cuda
+
+package neighbours
+
+import (
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
+	"github.com/geniemq/geniemq/gpuexec/cuda/device"
+	"github.com/geniemq/geniemq/gpuexec/cuda/nearest"
+	"github.com/geniemq/geniemq/gpuexec/cuda/room"
+)
+
+// visitKernels are those of cells that are visited together (kernels/near_visits.cu).
+type visitKernels struct {
+	order, count, place, put, visit, answer device.Function
+	threads, step                           int // of a block; shared memory for each step
+}
+
+func findVisits(e *device.Engine) (k visitKernels, err error) {
+	const module = "near_visits"
+	l := lookup{engine: e}
+	threads := l.number(module, "near_visits_threads")
+	kernel := func(name string) device.Function { return l.kernel(module, name, threads, 0) }
+	k.threads, k.step = threads, l.number(module, "near_visits_step_bytes")
+	k.order, k.count, k.place = kernel("near_visits_order"), kernel("near_visits_count"), kernel("near_visits_place")
+	k.put, k.answer = kernel("near_visits_put"), kernel("near_visits_answer")
+	k.visit = l.kernel(module, "near_visits", l.number(module, "near_visits_visiting"), e.Shared()-l.number(module, "near_visits_static"))
+	return k, l.err()
+}
+
+// visits is a column by float16s in the order of its cells.
+type visits struct {
+	visitKernels
+	column                                    *column
+	cells                                     *nearest.Cells
+	few, begins, reach, padded, starts, order abi.Pointer
+}
+
+// orderVisits makes them of those that the column's sieve has; nil: it has none, or there is no room.
+func (p *candidates) orderVisits(e *device.Engine, r *room.Room, own *candidateColumn, of *nearest.Cells, k visitKernels, at []abi.Pointer) (*visits, error) {
+	c := own.of
+	if c.Sieve == nil || c.Sieve.Product != nearest.Halves {
+		return nil, nil
+	}
+	padded := of.Padded()
+	places := padded[len(padded)-1]
+	few, begins, starts := c.Sieve.FewBytes(places), c.Sieve.BeginsBytes(places), int64(abi.WordBytes*len(padded))
+	held := few + begins + abi.NearReachBytes + starts
+	release, err := r.Take("cells of "+c.Of.Name+" by "+c.Sieve.Product.Said(), held)
+	if err != nil || release == nil {
+		return nil, err
+	}
+	p.release, own.bytes = append(p.release, release), own.bytes+held
+	v := &visits{visitKernels: k, column: c, cells: of, starts: at[0], order: at[1]}
+	memory, err := e.NewMemory(func(m *device.Memory) (err error) {
+		for _, one := range []struct {
+			to    *abi.Pointer
+			bytes int64
+		}{{&v.few, few}, {&v.begins, begins}, {&v.reach, abi.NearReachBytes}, {&v.padded, starts}} {
+			if *one.to, err = m.Allocate("the float16s of cells", one.bytes); err != nil {
+				return err
+			}
+		}
+		if err := m.Upload(v.padded, func(write func([]byte)) { write(abi.Bytes(padded)) }); err != nil {
+			return err
+		}
+		return m.Run("putting float16s in order", func(s *device.Steps) {
+			s.Fill(v.few, few)
+			device.Launch(s, k.order, of.Cells(), 1, &abi.NearVisitsOrder{
+				Few: c.few, Begins: c.begins, Reaches: c.reaches, Starts: v.starts, Order: v.order, Padded: v.padded, FewTo: v.few, BeginsTo: v.begins, ReachTo: v.reach,
+				Steps: uint32(c.Sieve.Steps), Tiles: uint32(c.Tiles.Len()),
+			})
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	own.memory, of.Together = append(own.memory, memory), true
+	return v, nil
+}
+
+// record records what visits the cells of the queries of a piece but their nearest, and answers.
+func (v *visits) record(steps *device.Steps, k *launches, p *nearest.CandidatesPiece, near abi.Near, arena abi.Pointer) {
+	at := func(offset int64) abi.Pointer { return arena + abi.Pointer(offset) }
+	n, s := len(p.Asks), v.column.Sieve
+	args := abi.NearVisits{
+		Few: v.few, Begins: v.begins, Reach: v.reach, Padded: v.padded, Starts: v.starts, Order: v.order,
+		Asked: at(p.First.Queries), Found: at(p.First.States), Cells: at(p.First.Candidates),
+		Counts: at(p.Visits.Counts), Pairs: at(p.Visits.Pairs), Groups: at(p.Visits.Groups),
+		Queries: near.Queries, States: near.States, Entries: near.Entries, Out: near.Out, Lists: near.Lists, Sieved: at(p.Sieves), Halves: at(p.Sieves + nearest.FewAt(n)),
+		Gamma: s.Gamma, Scale: s.ScaleOfValues(), Dims: uint32(v.column.Dims), Steps: uint32(s.Steps), QueriesOfBatch: uint32(n), ListRoom: uint32(p.ListRoom), Count: uint32(v.cells.Cells()),
+	}
+	if v.column.Angles() {
+		args.Angles = 1
+	}
+	warps := v.threads / abi.WarpLanes
+	blocks := (n + warps - 1) / warps
+	steps.Fill(args.Counts, abi.WordBytes*int64(args.Count+2))
+	device.Launch(steps, v.count, blocks, 1, &args)
+	device.Launch(steps, v.place, (v.cells.Cells()+v.threads-1)/v.threads, 1, &args)
+	device.Launch(steps, v.put, blocks, 1, &args)
+	device.Launch(steps, v.visit.Sharing(s.Steps*v.step), max(1, p.Visits.Most), 1, &args)
+	device.Launch(steps, k.list[v.column.Terms], n, 1, &near)
+	device.Launch(steps, v.answer, blocks, 1, &args)
+}
