@@ -3,6 +3,7 @@ package nearest
 import (
 	"cmp"
 	"iter"
+	"math"
 	"slices"
 	"time"
 
@@ -261,6 +262,16 @@ func (p *Piece) End() int64 {
 	return p.Candidates + (p.answers+int64(len(p.Asks))*int64(p.Wave))*abi.NearEntryBytes
 }
 
+// over is how much wider than NearWaves.Growth says waves may be, so that the last one is not what is left over: a power of it. Each wave takes some time whatever it has.
+const over = 0.15
+
+// growth is after how many waves behind the first all objects have been seen, and how many times as many after each as before it.
+func (p *Piece) growth() (waves int, times float64) {
+	all := float64(p.Column.Objects) / float64(p.FirstWave)
+	waves = max(1, int(math.Ceil(math.Log(all)/math.Log(float64(p.waves.Growth))-over)))
+	return waves, math.Pow(all, 1/float64(waves))
+}
+
 // Waves are the waves: their first objects and how many each has.
 func (p *Piece) Waves() iter.Seq2[int, int] {
 	return func(yield func(first, count int) bool) {
@@ -269,12 +280,24 @@ func (p *Piece) Waves() iter.Seq2[int, int] {
 		if p.Sieved {
 			most = p.waves.Sieved
 		}
-		for first, count := 0, p.FirstWave; first < objects; count = first * (p.waves.Growth - 1) {
-			count = min(count, most, objects-first)
-			if !yield(first, count) {
-				return
+		waves, times := p.growth()
+		seen := float64(p.FirstWave)
+		for i, first := 0, 0; first < objects; i++ {
+			end := objects
+			if i < waves {
+				end = min(objects, int(math.Ceil(seen/abi.SieveObjects))*abi.SieveObjects)
 			}
-			first += count
+			if i == 0 {
+				end = p.FirstWave
+			}
+			for first < end {
+				count := min(end-first, most)
+				if !yield(first, count) {
+					return
+				}
+				first += count
+			}
+			seen *= times
 		}
 	}
 }

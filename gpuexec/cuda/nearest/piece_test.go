@@ -272,3 +272,18 @@ func TestFewAreScanned(t *testing.T) {
 		}
 	}
 }
+
+// TestWaves: waves grow to the last one, about as the profile says, so that none is what is left over.
+func TestWaves(t *testing.T) {
+	waves := &profile.Of("").Near
+	for objects := uint32(1000); objects < 8<<20; objects += 1 + objects/7 {
+		p := Piece{Column: &Column{Objects: objects}, Sieved: true, waves: waves, Wave: waves.List, FirstWave: waves.First}
+		before, most := 0, waves.First*(waves.Growth-1)*3/2
+		for first, count := range p.Waves() {
+			if count < before || count > most {
+				t.Errorf("%d objects: after %d, of which the last wave had %d, come %d; at most %d", objects, first, before, count, most)
+			}
+			before, most = count, (first+count)*(waves.Growth-1)*3/2
+		}
+	}
+}
