@@ -51,12 +51,12 @@ func realLines(t testing.TB, name string) []string {
 	return strings.Split(strings.TrimRight(string(realFile(t, name)), "\n"), "\n")
 }
 
-// realIndex is an index of real data on an engine.
+// realIndex is an index of real data on the cores of this machine, and on devices.
 type realIndex struct {
 	t       testing.TB
 	x       *index.Index
 	queries *index.Queries
-	on      gpuexec.Searcher
+	on      []gpuexec.Searcher
 }
 
 func newRealIndex(t testing.TB, spec string, cells [][]schema.Cell) *realIndex {
@@ -78,7 +78,9 @@ func newRealIndex(t testing.TB, spec string, cells [][]schema.Cell) *realIndex {
 	if r.queries, err = index.NewQueries(r.x); err != nil {
 		t.Fatal(err)
 	}
-	r.on = LoadOn(t, cpu.New(gpuexec.CPUOptions{}), r.x)
+	for _, e := range append(onDevices(t), testedEngine{Engine: cpu.New(gpuexec.CPUOptions{})}) {
+		r.on = append(r.on, LoadOn(t, e, r.x))
+	}
 	return r
 }
 
@@ -86,7 +88,10 @@ func newRealIndex(t testing.TB, spec string, cells [][]schema.Cell) *realIndex {
 func (r *realIndex) ask(request index.Request) []gpuexec.Hit {
 	r.t.Helper()
 	var want []gpuexec.Hit
-	for i, method := range []string{"scan", "auto", "tree", "cells"} {
+	for i, method := range []string{"scan", "auto", "tree", "cells", "ngram"} {
+		if method == "ngram" && (request.Text == nil || request.Near.Radius == nil) {
+			continue
+		}
 		request.Near.Method = method
 		made, err := r.queries.Plan(new(postings.MatchQuery), &request)
 		if err != nil && i > 0 && strings.Contains(err.Error(), "has no "+method) {
@@ -99,12 +104,14 @@ func (r *realIndex) ask(request index.Request) []gpuexec.Hit {
 		if i == 0 {
 			want = r.flat(q)
 		}
-		answers := make([]gpuexec.Answer, 1)
-		if err := r.on.Search(r.t.Context(), []gpuexec.Plan{{Family: made.Family, Query: q, K: q.K}}, answers, nil); err != nil || answers[0].Err != nil {
-			r.t.Fatal(err, answers[0].Err)
-		}
-		if !slices.Equal(answers[0].Hits, want) || !answers[0].Exact {
-			r.t.Fatalf("by %s: %v, want %v", method, answers[0].Hits, want)
+		for _, on := range r.on {
+			answers := make([]gpuexec.Answer, 1)
+			if err := on.Search(r.t.Context(), []gpuexec.Plan{{Family: made.Family, Query: q, K: q.K}}, answers, nil); err != nil || answers[0].Err != nil {
+				r.t.Fatal(err, answers[0].Err)
+			}
+			if !slices.Equal(answers[0].Hits, want) || !answers[0].Exact {
+				r.t.Fatalf("%s by %s: %v, want %v", on.Capacity().Form, method, answers[0].Hits, want)
+			}
 		}
 	}
 	return want
@@ -225,18 +232,20 @@ func TestDistancesOfDigits(t *testing.T) {
 		}
 		plans[i] = gpuexec.Plan{Family: made.Family, Query: made.Query, K: 1}
 	}
-	answers := make([]gpuexec.Answer, len(plans))
-	if err := r.on.Search(t.Context(), plans, answers, nil); err != nil {
-		t.Fatal(err)
-	}
-	right := 0
-	for i, a := range answers {
-		if labels[a.Hits[0].ID] == truth[i] {
-			right++
+	for _, on := range r.on {
+		answers := make([]gpuexec.Answer, len(plans))
+		if err := on.Search(t.Context(), plans, answers, nil); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if right != 1761 || len(test) != 1797 {
-		t.Errorf("%d of %d digits are right, 1,761 of 1,797 are known to be", right, len(test))
+		right := 0
+		for i, a := range answers {
+			if labels[a.Hits[0].ID] == truth[i] {
+				right++
+			}
+		}
+		if right != 1761 || len(test) != 1797 {
+			t.Errorf("%d of %d digits are right, 1,761 of 1,797 are known to be", right, len(test))
+		}
 	}
 	for _, vector := range vectors[:10] {
 		r.around(index.Request{Vector: vector})

@@ -3,7 +3,9 @@ package enginetest
 import (
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -25,13 +27,14 @@ type distanceQuery struct {
 	column string
 	near   Place
 	filter int // class that hits are of; -1: any
+	barred int // class that no hit is of; -1: none
 	plan   gpuexec.Plan
 	query  *distance.Query
 }
 
 func randomDistance(t *testing.T, rng *rand.Rand, w *DistanceWorld, queries *index.Queries) *distanceQuery {
 	t.Helper()
-	d := &distanceQuery{column: []string{"vector", "point", "text"}[rng.IntN(3)], near: w.Random(rng), filter: -1}
+	d := &distanceQuery{column: []string{"vector", "point", "text"}[rng.IntN(3)], near: w.Random(rng), filter: -1, barred: -1}
 	if len(w.Places) > 0 && rng.IntN(2) == 0 {
 		if p := w.Places[rng.IntN(len(w.Places))]; p.Vector != nil && p.Point != nil && p.Text != "" {
 			d.near = p
@@ -73,6 +76,11 @@ func randomDistance(t *testing.T, rng *rand.Rand, w *DistanceWorld, queries *ind
 		value := column.StringValue(ClassName(d.filter))
 		r.Filter = []column.Condition{{Attr: "class", Value: &value}}
 	}
+	if rng.IntN(4) == 0 {
+		d.barred = rng.IntN(classes)
+		value := column.StringValue(ClassName(d.barred))
+		r.Exclude = []column.Condition{{Attr: "class", Value: &value}}
+	}
 	if rng.IntN(2) == 0 {
 		d.radius(rng, w, &r)
 		if d.column == "text" && rng.IntN(2) == 0 {
@@ -86,6 +94,11 @@ func randomDistance(t *testing.T, rng *rand.Rand, w *DistanceWorld, queries *ind
 	d.query = made.Query.(*distance.Query)
 	d.plan = gpuexec.Plan{Family: made.Family, Query: made.Query, K: max(1, d.query.K)}
 	return d
+}
+
+// passes says whether objects of a class may be hits.
+func (d *distanceQuery) passes(class int) bool {
+	return (d.filter < 0 || class == d.filter) && class != d.barred
 }
 
 // radius gives a request one: 0, that of some object to the bit, or any; sometimes only a count is wanted.
@@ -120,6 +133,9 @@ func TestDistances(t *testing.T) {
 	if testing.Short() {
 		worlds = 12
 	}
+	if percent, err := strconv.Atoi(os.Getenv("GENIEMQ_ROUNDS")); err == nil {
+		worlds = max(1, worlds*percent/100)
+	}
 	asked := 0
 	for round := range worlds {
 		n := sizes[round%len(sizes)]
@@ -127,6 +143,13 @@ func TestDistances(t *testing.T) {
 			n = 65_000 // two tiles
 		}
 		w := RandomDistanceWorld(t, rng, n, round%2 == 0)
+		if round == 10 && n > 0 { // the most dimensions that the design names
+			w = &DistanceWorld{Paths: true, Metric: w.Metric, Storage: w.Storage, Dims: 4096}
+			for range 40 {
+				w.Places = append(w.Places, w.Random(rng))
+			}
+			w.Build(t)
+		}
 		queries, err := index.NewQueries(w.Index)
 		if err != nil {
 			t.Fatal(err)
@@ -178,7 +201,7 @@ func (w *DistanceWorld) flat(t *testing.T, d *distanceQuery) (hits []gpuexec.Hit
 		return map[string]bool{"vector": p.Vector != nil, "point": p.Point != nil, "text": p.Text != ""}[d.column]
 	}
 	found, within := flatscan.Nearest(asker, uint32(len(w.Places)), metric.Want{K: d.query.K, Most: d.query.Most}, func(id uint32) bool {
-		return has(id) && (d.filter < 0 || w.Places[id].Class == d.filter)
+		return has(id) && d.passes(w.Places[id].Class)
 	})
 	for _, h := range found {
 		if v := w.Value(d.column, &d.near, &w.Places[h.ID]); v == v && math.Float64bits(v) != math.Float64bits(h.Value) {
@@ -223,7 +246,7 @@ func (w *DistanceWorld) compare(t *testing.T, engine string, d *distanceQuery, a
 	}
 	total := uint64(0)
 	for i := range w.Places {
-		if d.filter < 0 || w.Places[i].Class == d.filter {
+		if d.passes(w.Places[i].Class) {
 			total++
 		}
 	}

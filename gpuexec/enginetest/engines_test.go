@@ -23,16 +23,21 @@ type testedEngine struct {
 	countsAll bool
 }
 
-// engines are the CPU engine with one core and with several, groups of it in both modes, and the CUDA engine where the binary has it
-// and the machine a device. With GENIEMQ_REQUIRE_CUDA=1 it must be there. With GENIEMQ_DEVICES=0,1 these devices as one engine are there too, in both modes.
+// engines are the CPU engine with one core and with several, groups of it in both modes, and engines of devices.
 func engines(t testing.TB) []testedEngine {
 	t.Helper()
-	all := []testedEngine{
+	return append(closed(t, []testedEngine{
 		{cpu.New(gpuexec.CPUOptions{Workers: 1}), "one core", true},
 		{cpu.New(gpuexec.CPUOptions{Workers: 3}), "three cores", true},
 		{cpuGroup(gpuexec.DeviceReplica, 2, 2), "replicas", true},
 		{cpuGroup(gpuexec.DeviceCapacity, 3, 2), "capacity", true},
-	}
+	}), onDevices(t)...)
+}
+
+// onDevices are the CUDA engine where the binary has it and the machine a device. With GENIEMQ_REQUIRE_CUDA=1 it must be there. With GENIEMQ_DEVICES=0,1 these devices as one
+// engine are there too, in both modes.
+func onDevices(t testing.TB) (all []testedEngine) {
+	t.Helper()
 	opts := gpuexec.Options{CUDA: gpuexec.CUDAOptions{BatchMemory: 256 << 20, Workers: 2, Untried: true}}
 	e, err := open.Engine(gpuexec.CUDA, opts)
 	if err != nil && (!errors.Is(err, gpuexec.ErrNoCUDA) || os.Getenv("GENIEMQ_REQUIRE_CUDA") == "1") {
@@ -56,6 +61,11 @@ func engines(t testing.TB) []testedEngine {
 			all = append(all, testedEngine{e, "CUDA " + string(mode), false})
 		}
 	}
+	return closed(t, all)
+}
+
+// closed closes engines when the test ends.
+func closed(t testing.TB, all []testedEngine) []testedEngine {
 	t.Cleanup(func() {
 		for _, e := range all {
 			if err := e.Close(); err != nil {

@@ -89,8 +89,8 @@ func cellsTogether(t *testing.T, rng *rand.Rand) (joined int) {
 			if err != nil || answers[i].Err != nil {
 				t.Fatal(err, answers[i].Err)
 			}
-			pass := func(i uint32) bool { return w.Places[ids[i]].Class == d.filter }
-			if d.filter < 0 {
+			pass := func(i uint32) bool { return d.passes(w.Places[ids[i]].Class) }
+			if d.filter < 0 && d.barred < 0 {
 				pass = nil
 			}
 			search.Run(pass, metric.Until(t.Context()))

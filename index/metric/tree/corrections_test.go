@@ -131,6 +131,28 @@ func TestPruningAtTheBoundLosesThePivot(t *testing.T) {
 	}
 }
 
+// Of two objects that are equally far, a pivot and another one, that of the lower id is the hit. The paper's rule passes over both.
+func TestPruningAtTheBoundLosesTies(t *testing.T) {
+	w := line(metric.L1, append(numbers(40), numbers(40)...)...) // each twice
+	tree := mustBuild(t, w, Options{Bounds: Pivot, Capacity: 4, Leaf: 4})
+	lost := 0
+	for _, position := range tree.pivots {
+		pivot := tree.Object(position)
+		want := everything(w.Len(), Ask{Asker: w.Of(pivot), Want: metric.Want{K: 1, Most: math.Inf(1)}}).Hits
+		tied := want[0].ID != pivot && want[0].Value == w.Of(pivot).Value(pivot)
+		if hits := (paper{}).nearest(tree, w.Of(pivot), 1, nil); !slices.Equal(hits, want) {
+			t.Errorf("pruning above the bound finds %v, not %v", hits, want)
+		}
+		if hits := (paper{atLimit: true}).nearest(tree, w.Of(pivot), 1, nil); tied && !slices.Equal(hits, want) {
+			lost++
+		}
+		right(t, tree, w, Ask{Asker: w.Of(pivot), Want: metric.Want{K: 1, Most: math.Inf(1)}})
+	}
+	if lost == 0 {
+		t.Error("the paper's rule loses no tie: the test shows nothing")
+	}
+}
+
 // Correction 2. A pivot that was deleted bounds in the paper, though it is no answer.
 func TestDeletedPivotsDoNotBound(t *testing.T) {
 	w := line(metric.L1, numbers(40)...)
