@@ -2,8 +2,10 @@ package near
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/geniemq/geniemq/bench/sets"
@@ -14,6 +16,7 @@ import (
 type ChoiceResult struct {
 	Head
 	Question
+	Hits     float64 `json:"hits"` // per query
 	Ways     []Way   `json:"ways"`
 	Taken    string  `json:"taken"` // by most queries
 	Auto     float64 `json:"auto_us"`
@@ -43,11 +46,15 @@ is a pair of data and question: what each way took and was expected to take, whi
 				return err
 			}
 			return o.with(ctx, set, exactPaths(s), func(l *loaded) error {
+				ask := func(q Question) error { return l.choice(ctx, q, tell) }
+				if len(o.Ks)+len(o.Selectivity) > 0 {
+					return errors.Join(l.each(o.Ks, nil, ask), l.selected(ctx, o.Selectivity, ask))
+				}
 				ks := []int{1, 10, 100}
 				if s.Texts() {
 					ks = ks[:2] // beyond, all ways compare all
 				}
-				return l.each(ks, s.Radii, func(q Question) error { return l.choice(ctx, q, tell) })
+				return l.each(ks, s.Radii, ask)
 			})
 		},
 	}
@@ -74,6 +81,56 @@ func (l *loaded) each(ks []int, radii []float64, do func(Question) error) error 
 		}
 	}
 	return nil
+}
+
+// selected asks for what is within radii that so many per cent of the objects are within.
+func (l *loaded) selected(ctx context.Context, shares []float64, do func(Question) error) error {
+	if len(shares) == 0 {
+		return nil
+	}
+	values, err := l.sampled(ctx)
+	if err != nil {
+		return err
+	}
+	for _, percent := range shares {
+		at := min(len(values)-1, int(percent/100*float64(len(values))))
+		if err := do(Question{K: mostSelected, Radius: l.column.Metric.Report(values[at]), Selectivity: percent}); err != nil {
+			return fmt.Errorf("%v %% of the objects: %w", percent, err)
+		}
+	}
+	return nil
+}
+
+// mostSelected is how many hits there are at most of what is asked for so.
+const mostSelected = 1 << 16
+
+// sampled are values between what is asked for and objects from all over the set, ascending.
+func (l *loaded) sampled(ctx context.Context) (values []float64, err error) {
+	const queries, objects = 256, 8192
+	space, err := l.column.Space()
+	if err != nil {
+		return nil, err
+	}
+	all := l.index.Objects()
+	step := max(1, all/objects)
+	for _, request := range l.set.Asked[:min(queries, len(l.set.Asked))] {
+		made, err := l.plan(request, &Question{K: 1, Method: distance.Scan})
+		if err != nil {
+			return nil, err
+		}
+		asker, err := made.Query.(*distance.Query).Asker(space)
+		if err != nil {
+			return nil, err
+		}
+		for id := uint32(0); id < all; id += step {
+			values = append(values, asker.Value(id))
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+	}
+	slices.Sort(values)
+	return values, nil
 }
 
 // choice measures each exact way, and the planner's after it has seen them all.
@@ -107,7 +164,7 @@ func (l *loaded) choice(ctx context.Context, q Question, tell func(Result) error
 		w := &r.Ways[i]
 		w.Expected, w.Factor = a.considered(w.Method)
 	}
-	r.Auto, r.Taken = a.Took, a.taken()
+	r.Auto, r.Taken, r.Hits = a.Took, a.taken(), round(a.hits(), 1)
 	r.OverBest = round(times[r.Taken]/least, 2)
 	r.Within = times[r.Taken] <= 1.15*least
 	return tell(r)

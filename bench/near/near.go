@@ -38,6 +38,9 @@ type Options struct {
 	Batch   int // queries of a call
 	Runs    int // of each call, of which the least time counts
 	Workers int // that build; 0: one per processor
+	// Ks and Selectivity are what choice asks for, in place of what the set has: so many nearest, and what is within a radius that so many per cent of the objects are within.
+	Ks          []int
+	Selectivity []float64
 	// Engine answers. Clock: times are those by the clock, and queries are asked again until a batch is full; else what a core worked for this process, so that what else runs on the machine
 	// does not count.
 	Engine gpuexec.Engine
@@ -71,12 +74,17 @@ type Question struct {
 	Method   string  `json:"method,omitempty"`
 	Fraction float64 `json:"fraction,omitempty"`
 	Recall   float64 `json:"recall,omitempty"`
+	// Selectivity is the share of the objects that are within the radius, in per cent, by which it was chosen.
+	Selectivity float64 `json:"selectivity,omitempty"`
 }
 
 // mostWithin is how many hits a radius has at most.
 const mostWithin = 1024
 
 func (q *Question) String() string {
+	if q.Selectivity > 0 {
+		return fmt.Sprintf("radius %g (%g %% of the objects)", q.Radius, q.Selectivity)
+	}
 	if q.Radius > 0 {
 		return fmt.Sprintf("radius %g", q.Radius)
 	}

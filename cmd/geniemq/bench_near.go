@@ -44,6 +44,9 @@ Data sets: ` + strings.Join(sets.Names(), ", ") + `; some are made, with a fixed
 			if opts.Batch < 1 || opts.Runs < 1 || opts.Objects < 0 || opts.Asked < 1 {
 				return usagef("--batch, --runs and --asked must be above 0, and --objects not negative")
 			}
+			if slices.ContainsFunc(opts.Ks, func(k int) bool { return k < 1 }) || slices.ContainsFunc(opts.Selectivity, func(s float64) bool { return !(s > 0 && s <= 100) }) {
+				return usagef("--k takes numbers from 1, and --selectivity per cent above 0 and up to 100")
+			}
 			for _, name := range opts.Sets {
 				if !slices.Contains(sets.Names(), name) {
 					return usagef("--sets %q is unknown: use some of %s", name, strings.Join(sets.Names(), ", "))
@@ -76,6 +79,10 @@ Data sets: ` + strings.Join(sets.Names(), ", ") + `; some are made, with a fixed
 	set.IntVar(&opts.Asked, "asked", 256, "queries, which are held out of the objects, one in 32 of them at most")
 	set.Uint64Var(&opts.Seed, "seed", 0, "seed of made data, and of what is held out")
 	set.IntVar(&opts.Batch, "batch", 64, "queries of a call")
+	if m.Name == "choice" {
+		set.IntSliceVar(&opts.Ks, "k", nil, "ask for so many nearest (default: those of the data set, and its radii)")
+		set.Float64SliceVar(&opts.Selectivity, "selectivity", nil, "ask for what is within radii that so many per cent of the objects are within, like 0.01,0.32")
+	}
 	set.IntVar(&opts.Runs, "runs", 3, "runs of each call, of which the least time counts")
 	engine.register(set, gpuexec.CPU, 1)
 	return cmd

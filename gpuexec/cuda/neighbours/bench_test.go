@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cpu"
 	"github.com/geniemq/geniemq/gpuexec/cuda/device"
+	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/distance"
@@ -247,16 +249,19 @@ func columnOf(b testing.TB, c vectors) *index.Index {
 	return x
 }
 
-// BenchmarkCUDACells measures searches of cells to a recall of 0.995 for ten neighbours, in clusters that are apart and in such that are not, and scans of the same.
+// BenchmarkCUDACells measures searches of cells to a recall of 0.995 for ten neighbours, in clusters that are apart, in such that are not, and in none, and scans of the same; what recall
+// that is; and which way is taken by `auto`.
 func BenchmarkCUDACells(b *testing.B) {
 	for _, c := range []vectors{
 		{"l2", 32, 10, 4_500_000, "clusters", aroundCentre(20_000, 0.1), "", "cells", ""}, {"l2", 32, 10, 4_500_000, "overlapping", aroundCentre(2000, 0.75), "", "cells", ""},
+		{"l2", 32, 10, 4_500_000, "gaussian", randomVector, "", "cells", ""},
 	} {
 		b.Run(c.of, func(b *testing.B) {
 			if testing.Short() {
 				c.n /= 500
 			}
 			x := columnOf(b, c)
+			b.Run("recall", func(b *testing.B) { measureRecall(b, x, &c, 0.995) })
 			for _, name := range []string{"used", "alone", "together", "all", "host"} {
 				measureColumn(b, name, x, c.k, func(rng *rand.Rand) *index.Request {
 					r := c.ask(rng)
@@ -268,6 +273,51 @@ func BenchmarkCUDACells(b *testing.B) {
 				})
 			}
 		})
+	}
+}
+
+// measureRecall tells what share of the nearest is found to a recall, and what `auto` takes for it.
+func measureRecall(b *testing.B, x *index.Index, c *vectors, recall float64) {
+	b.Helper()
+	planner, err := index.NewQueries(x)
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := enginetest.LoadOn(b, openEngine(b, gpuexec.CUDAOptions{}), x)
+	const queries = 1024
+	ask := func(method string, recall float64) (answers []gpuexec.Answer) {
+		plans, rng := make([]gpuexec.Plan, queries), rand.New(rand.NewPCG(2, 2))
+		for i := range plans {
+			r := c.ask(rng)
+			r.Near.Method, r.Near.Recall = method, recall
+			made, err := planner.Plan(new(postings.MatchQuery), r)
+			if err != nil {
+				b.Fatal(err)
+			}
+			plans[i] = gpuexec.Plan{Family: made.Family, Query: made.Query, K: c.k}
+		}
+		answers = make([]gpuexec.Answer, queries)
+		if err := s.Search(b.Context(), plans, answers, nil); err != nil {
+			b.Fatal(err)
+		}
+		return answers
+	}
+	for b.Loop() {
+		exact, found, cells := ask("scan", 0), 0, 0
+		for i, a := range ask("cells", recall) {
+			for _, h := range a.Hits {
+				if slices.Contains(exact[i].Hits, h) {
+					found++
+				}
+			}
+		}
+		for _, a := range ask("auto", recall) {
+			if a.Value.(*distance.Answer).Method == "cells" {
+				cells++
+			}
+		}
+		b.ReportMetric(float64(found)/float64(queries*c.k), "found")
+		b.ReportMetric(float64(cells)/queries, "by-cells")
 	}
 }
 

@@ -82,7 +82,7 @@ func BenchmarkCUDAGrams(b *testing.B) {
 }
 
 // textsOf is an index of texts.
-func textsOf(b *testing.B, texts []string, paths string) *index.Index {
+func textsOf(b testing.TB, texts []string, paths string) *index.Index {
 	b.Helper()
 	spec, err := index.Builtin().ParseSchema([]byte("{name: texts, columns: [{name: w, type: string, " + paths + "}]}"))
 	if err != nil {
@@ -128,7 +128,7 @@ func changed(texts []string, changes int, near asked.Near) func(rng *rand.Rand) 
 }
 
 // wordsOf are the words of the list.
-func wordsOf(b *testing.B) (words []string) {
+func wordsOf(b testing.TB) (words []string) {
 	f, err := os.Open(real.File(b, "words/american-english-insane.gz"))
 	if err != nil {
 		b.Fatal(err)
