@@ -44,8 +44,14 @@ func (c *Cells) visits(q *distance.Query) *visits {
 	return v
 }
 
-// mostVisited is the most objects of the cells that a query visits: of more, a query alone is estimated to take its few warps longer than a core of the host.
-const mostVisited = 256 << 10
+// mostVisited is the most objects of the cells that a query visits alone: of more its few warps are estimated to take longer than a core of the host. mostTogether is that of one whose
+// cells are visited together.
+const mostVisited, mostTogether = 256 << 10, 4 << 20
+
+// visited is about how many objects so many cells have.
+func (c *Cells) visited(probes int) int {
+	return int(int64(probes) * int64(c.Of.Objects) / int64(c.Cells()))
+}
 
 // NewCells are the cells of a column on a device; nil where there are none, or not of all its objects. Each of these has a value.
 func NewCells(of *Column) *Cells {
@@ -75,13 +81,17 @@ func (c *Cells) Takes(q *distance.Query) bool {
 	if q.K < 1 || c.Of.hits(q) > abi.WarpHits || q.Total || q.Recall <= 0 || q.Filter != nil {
 		return false
 	}
+	most := uint32(mostVisited)
+	if c.Together {
+		most = mostTogether
+	}
 	probes := c.visits(q).probes
-	return probes < c.Cells() && int64(c.most[probes]) >= int64(q.K) && c.most[probes] <= mostVisited
+	return probes < c.Cells() && int64(c.most[probes]) >= int64(q.K) && c.most[probes] <= most
 }
 
 // Least is the smallest batch of which a query is the device's: of a smaller one a host's cores have answered before a device has, unless much is visited.
 func (c *Cells) Least(q *distance.Query, waves *profile.NearWaves) int {
-	if c.visits(q).probes*int(c.Of.Objects)/c.Cells() >= waves.CellsAlone {
+	if c.visited(c.visits(q).probes) >= waves.CellsAlone {
 		return 1
 	}
 	return waves.CellsLeast
@@ -118,8 +128,8 @@ func (c *Cells) Plan(asks, asked []Ask, room plan.Room, waves *profile.NearWaves
 		probes = max(probes, asked[i].Query.K)
 	}
 	first := c.waves(probes, waves)
-	if n := c.visited(asks, asked, waves); n > 0 {
-		if p := c.planVisits(asks[:n], asked, room, waves, first); len(p.Asks) > 0 {
+	if n := c.together(asks, asked, waves); n > 0 {
+		if p := c.planVisits(asks[:n], asked, max(waves.CellsList, c.visited(probes)/listed), room, waves, first); len(p.Asks) > 0 {
 			return p
 		}
 	}

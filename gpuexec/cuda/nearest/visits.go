@@ -26,8 +26,11 @@ func pairsBytes(probes int) int64 {
 	return abi.WordBytes*int64(probes) + abi.NearGroupBytes*int64(probes/abi.VisitQueries+1)
 }
 
-// visited is how many of the first asks visit cells together: 0 where each does alone, since too few do, or one has been given up.
-func (c *Cells) visited(asks, asked []Ask, waves *profile.NearWaves) (n int) {
+// listed is of how many objects that are visited the list of a query has room for one, at least.
+const listed = 128
+
+// together is how many of the first asks visit cells together: 0 where each does alone, since too few do, or one has been given up.
+func (c *Cells) together(asks, asked []Ask, waves *profile.NearWaves) (n int) {
 	if !c.Together {
 		return 0
 	}
@@ -65,9 +68,9 @@ func (c *Cells) Padded() []uint32 {
 	return padded
 }
 
-// planVisits makes a piece of the first asks that visit cells together, as Plan does.
-func (c *Cells) planVisits(asks, asked []Ask, room plan.Room, waves, first *profile.NearWaves) *CandidatesPiece {
-	p := c.plan(asks, asked, search{lists: waves.CellsList, waves: waves, first: first, sieved: true, beside: c.visitsBytes(), each: pairsBytes}, room)
+// planVisits makes a piece of the first asks that visit cells together, as Plan does, with lists of so many objects.
+func (c *Cells) planVisits(asks, asked []Ask, lists int, room plan.Room, waves, first *profile.NearWaves) *CandidatesPiece {
+	p := c.plan(asks, asked, search{lists: lists, waves: waves, first: first, sieved: true, beside: c.visitsBytes(), each: pairsBytes}, room)
 	if len(p.Asks) > 0 {
 		c.placeVisits(p)
 	}

@@ -107,7 +107,7 @@ type NearWaves struct {
 	// CellsFirst and CellsList are First and List of centroids, of which the nearest few are wanted. Of smaller batches than CellsLeast a host's cores have answered before a device has.
 	CellsFirst, CellsList, CellsLeast int
 	// Cells are visited by many queries together where a cell has CellsPairs of them on average, beside those that it is the nearest of, or a query has so many as CellsEach cells; lists have
-	// CellsList objects then. A query that visits CellsAlone objects is the device's in smaller batches than CellsLeast too.
+	// CellsList objects at least then. A query that visits CellsAlone objects is the device's in smaller batches than CellsLeast too.
 	CellsPairs            float64
 	CellsEach, CellsAlone int
 	// SievedHits is the most hits of a query that is sieved, Grouped how many steps a product of float16s has at least that groups of warps take, and Levelled how many
