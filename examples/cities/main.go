@@ -41,15 +41,22 @@ func main() {
 		fmt.Printf("  %3.0f km  %s\n", hit.Distance/1000, hit.Key)
 	}
 
-	// A radius and a filter: every hit is within 100 km and meets the filter, whatever k is. total asks how many are within.
-	within, err := ask(nc, `{"point":[52.0,4.9],"radius":100000,"total":true,"filter":{"country":"Netherlands"}}`)
+	// A radius: all that is within 100 km, the nearest first. total asks how many there are, which may be more than k.
+	within, err := ask(nc, `{"point":[52.0,4.9],"radius":100000,"k":1000,"total":true}`)
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("Within 100 km, in the Netherlands: %d\n", within.InRange)
+	fmt.Printf("Within 100 km: %d\n", within.InRange)
 	for _, hit := range within.Hits {
 		fmt.Printf("  %3.0f km  %s\n", hit.Distance/1000, hit.Key)
 	}
+
+	// And a filter: every hit meets it, too.
+	filtered, err := ask(nc, `{"point":[52.0,4.9],"radius":100000,"total":true,"filter":{"country":"Netherlands"}}`)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("In the Netherlands: %d, the farthest is %s\n", filtered.InRange, filtered.Hits[len(filtered.Hits)-1].Key)
 
 	// No hits, but how many there would be.
 	count, err := ask(nc, `{"point":[-17.7,-179.9],"radius":2500000,"k":0}`)
