@@ -43,6 +43,14 @@ type Facts struct {
 	Bytes               int64
 	Example             string // a query, JSON
 	Capacity            gpuexec.Capacity
+	Recalls             []Recall
+}
+
+// Recall is what was measured of a path that may miss hits: the Share of the K nearest that is found with an effort.
+type Recall struct {
+	Column, Path  string
+	K             uint32
+	Effort, Share float64
 }
 
 // file is an open index. The generation that loads an index a second time shares the first one's.
@@ -101,13 +109,27 @@ func open(path, name string, kinds index.Kinds, certifyLimit int64, effort store
 	}
 	g.facts = Facts{
 		Path: path, Version: x.Version(), Kind: x.Schema().Kind.String(), Objects: x.Objects(), Bytes: x.Size(),
-		Example: g.translator.Example(),
+		Example: g.translator.Example(), Recalls: recallsOf(x),
 	}
 	for _, a := range x.Attributes() {
 		g.attributes = append(g.attributes, postings.Attribute{Name: strings.Clone(a.Name), Type: a.Type})
 	}
 	g.columns = columnsOf(x)
 	return g, nil
+}
+
+func recallsOf(x *index.Index) (all []Recall) {
+	columns := x.Distances()
+	if columns == nil {
+		return nil
+	}
+	for i := range columns.Len() {
+		c := columns.At(i)
+		for _, r := range c.Recalls() {
+			all = append(all, Recall{strings.Clone(c.Name), r.Path, r.K, r.Effort, r.Share})
+		}
+	}
+	return all
 }
 
 // again is a generation of the same file that is not loaded yet.

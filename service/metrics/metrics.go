@@ -2,6 +2,7 @@
 package metrics
 
 import (
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,6 +35,7 @@ type Metrics struct {
 	swaps      *prometheus.CounterVec   // index, outcome
 	info       *prometheus.GaugeVec
 	indexBytes *prometheus.GaugeVec // index
+	recall     *prometheus.GaugeVec // index, column, method, k, effort
 	busy       *busyClock
 }
 
@@ -81,6 +83,8 @@ func New() *Metrics {
 	m.swaps = m.counter("swaps_total", "Files that were to take the place of an index's, by outcome: done, refused or failed.", "index", "outcome")
 	m.info = m.gauge("index_info", "1 for each index that is served, with what it is in the labels.", "index", "version", "kind", "engine", "device")
 	m.indexBytes = m.gauge("index_bytes", "Size of the index file.", "index")
+	m.recall = m.gauge("index_recall_ratio", "Share of the k nearest that a method finds which may miss some, measured when the index was built, by cells visited or by the share of objects compared.",
+		"index", "column", "method", "k", "effort")
 	busy := prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "geniemq_engine_busy_seconds_total",
 		Help: "Time during which the engine had at least one batch: its rate is the engine's utilisation.",
@@ -114,13 +118,28 @@ type Served struct {
 	Name, Version, Kind string
 	Bytes               int64  // of the file
 	Engine, Device      string // on which it is searched
+	Recalls             []Recall
 }
+
+// Recall is what was measured of a method that may miss hits.
+type Recall struct {
+	Column, Method string
+	K              uint32
+	Effort, Share  float64
+}
+
+// mostRecalls is how many of them are shown of an index: the first.
+const mostRecalls = 400
 
 // Serving shows an index in the place of the one that had its name before.
 func (m *Metrics) Serving(x Served) {
 	m.info.DeletePartialMatch(prometheus.Labels{"index": x.Name})
 	m.info.WithLabelValues(x.Name, x.Version, x.Kind, x.Engine, x.Device).Set(1)
 	m.indexBytes.WithLabelValues(x.Name).Set(float64(x.Bytes))
+	m.recall.DeletePartialMatch(prometheus.Labels{"index": x.Name})
+	for _, r := range x.Recalls[:min(len(x.Recalls), mostRecalls)] {
+		m.recall.WithLabelValues(x.Name, r.Column, r.Method, strconv.FormatUint(uint64(r.K), 10), strconv.FormatFloat(r.Effort, 'g', -1, 64)).Set(r.Share)
+	}
 }
 
 // unserved is the index of dead letters that name none that is served: senders choose these names, and no label may be as many as they like.
@@ -213,7 +232,7 @@ func (m *Metrics) Forget(name string) {
 	for _, v := range []interface {
 		DeletePartialMatch(prometheus.Labels) int
 	}{m.queries, m.messages, m.batchSize, m.batches, m.postings, m.candidates, m.distances, m.blocks, m.methods, m.planned, m.dead, m.slow, m.dropped, m.swaps,
-		m.info, m.indexBytes} {
+		m.info, m.indexBytes, m.recall} {
 		v.DeletePartialMatch(label)
 	}
 }

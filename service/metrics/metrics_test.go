@@ -47,6 +47,28 @@ func TestServing(t *testing.T) {
 	}
 }
 
+// Recall tables are those of the index that is served now, and no more than are stated.
+func TestRecalls(t *testing.T) {
+	m := New()
+	before := make([]Recall, 1000)
+	for i := range before {
+		before[i] = Recall{Column: "v", Method: "cells", K: 10, Effort: float64(i + 1), Share: 0.5}
+	}
+	m.Serving(Served{Name: "b", Recalls: []Recall{{Column: "w", Method: "cells", K: 1, Effort: 3, Share: 0.7}}})
+	m.Serving(Served{Name: "a", Recalls: before})
+	if shown := family(t, m, "geniemq_index_recall_ratio").Metric; len(shown) != mostRecalls+1 {
+		t.Errorf("%d numbers are shown, want %d and one", len(shown), mostRecalls)
+	}
+	m.Serving(Served{Name: "a", Recalls: []Recall{{Column: "v", Method: "permutation", K: 1, Effort: 0.01, Share: 0.9}}})
+	if shown := family(t, m, "geniemq_index_recall_ratio").Metric; len(shown) != 2 || shown[0].Gauge.GetValue() != 0.9 {
+		t.Errorf("the numbers are %v", shown)
+	}
+	m.Forget("a")
+	if shown := family(t, m, "geniemq_index_recall_ratio").Metric; len(shown) != 1 || shown[0].Gauge.GetValue() != 0.7 {
+		t.Errorf("of an index that is gone and one that is not there are %v", shown)
+	}
+}
+
 // Spans that overlap count once.
 func TestBusy(t *testing.T) {
 	m := New()

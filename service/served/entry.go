@@ -68,8 +68,12 @@ func (e *Entry) load(ctx context.Context, later []*generation.Index) error {
 // describe has the metrics say what is served of the index now.
 func (e *Entry) describe(f generation.Facts) {
 	info := e.set.engine.Info()
+	recalls := make([]metrics.Recall, len(f.Recalls))
+	for i, r := range f.Recalls {
+		recalls[i] = metrics.Recall{Column: r.Column, Method: r.Path, K: r.K, Effort: r.Effort, Share: r.Share}
+	}
 	e.set.options.Metrics.Serving(metrics.Served{
-		Name: e.Name, Version: f.Version, Kind: f.Kind, Bytes: f.Bytes, Engine: info.Kind, Device: info.Device,
+		Name: e.Name, Version: f.Version, Kind: f.Kind, Bytes: f.Bytes, Engine: info.Kind, Device: info.Device, Recalls: recalls,
 	})
 }
 
