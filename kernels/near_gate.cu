@@ -255,6 +255,22 @@ extern "C" __global__ void __launch_bounds__(kThreads) near_compact(const Near n
   compact(n, query, state, stored, before, limit, s);
 }
 
+// After a wave with a limit that was guessed (near_ranks.cu), where a query has room for k + listRoom candidates. Who has too few, or had no room, is given up.
+extern "C" __global__ void __launch_bounds__(kThreads) near_guessed(const Near n) {
+  __shared__ Select s;
+  const uint32_t q = n.firstQuery + blockIdx.x;
+  const NearQuery query = n.queries[q];
+  NearState& state = n.states[q];
+  const uint32_t stored = state.stored;
+  const uint64_t limit = state.limit;
+  __syncthreads();  // all have read what is written below
+  if (stored < query.k || stored > query.k + n.listRoom) {
+    if (threadIdx.x == 0) state.given = 1, state.stored = state.kept = 0;
+    return;
+  }
+  compact(n, query, state, stored, 0, limit, s);
+}
+
 // The candidates that are left are the answer; the host copies all k places.
 extern "C" __global__ void __launch_bounds__(kThreads) near_answer(const Near n) {
   const uint32_t q = n.firstQuery + blockIdx.x;

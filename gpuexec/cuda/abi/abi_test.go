@@ -24,7 +24,7 @@ var mirrors = []any{
 	BoundCodes{}, BoundPlan{}, BoundMatch{},
 	Filters{}, FilteredBatch{}, FilteredSliced{}, FilteredBound{}, Clause{}, FilterHead{}, Numbers{}, FilterTiles{},
 	VerifyTask{}, Verify{}, ScanQuery{}, Scan{}, Hash{}, AskedTerm{}, TermsTask{}, Terms{}, TermsOrder{}, OrderedHit{}, OrderedHead{}, TermsOrders{},
-	NearEntry{}, NearQuery{}, NearState{}, Near{}, NearReach{}, NearSieved{}, NearSieve{}, NearLevels{}, NearRanked{}, NearCelled{}, NearOrder{}, NearGroup{}, NearVisits{}, NearVisitsOrder{}, GramAsk{}, NearGrams{}, NearAsk{}, NearLoad{},
+	NearEntry{}, NearQuery{}, NearState{}, Near{}, NearReach{}, NearSieved{}, NearSieve{}, NearLevels{}, NearRanked{}, NearRankScan{}, NearCelled{}, NearOrder{}, NearGroup{}, NearVisits{}, NearVisitsOrder{}, GramAsk{}, NearGrams{}, NearAsk{}, NearLoad{},
 	TextQuery{}, TextCounts{}, TextScan{},
 	DescentTree{}, DescentLevel{}, DescentState{}, DescentWork{}, Descent{}, DescentDepth{},
 }

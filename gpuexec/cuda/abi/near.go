@@ -111,6 +111,12 @@ type NearRanked struct {
 	Symbols, _                       uint32
 }
 
+// NearRankScan is the argument of rank_* and near_guess.
+type NearRankScan struct {
+	Near                     Near
+	Stride, Room, Objects, _ uint32
+}
+
 // NearCelled is the argument of near_cells_*.
 type NearCelled struct {
 	Near                                    Near

@@ -27,6 +27,7 @@ type search struct {
 	lists        int                  // room of the list of a query in the column
 	waves, first *profile.NearWaves   // of the column, and of what is near
 	sieved       bool                 // lists are what a sieve of the column leaves
+	guess        *Guess               // of what is near, of which candidates have the room that it says; nil: none
 	beside       int64                // memory of the device that is wanted beside all that
 	each         func(hits int) int64 // and by an ask for so many that are near; nil: nothing
 }
@@ -42,6 +43,9 @@ func (c *Candidates) plan(asks, asked []Ask, of search, room plan.Room) *Candida
 	sieves := func(i int) bool { return !asks[i].Exact && c.Near.Sieves(&asked[i], first) }
 	p.First.Sieved = sieves(0)
 	wave := min(int64(first.Least), int64(c.Near.Objects))
+	if p.First.Guess = of.guess; of.guess != nil {
+		wave = int64(of.guess.Room)
+	}
 	if p.First.Sieved {
 		p.First.ListRoom = first.List
 		wave = int64(max(first.First, first.List))

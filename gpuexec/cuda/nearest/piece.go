@@ -52,6 +52,7 @@ type Piece struct {
 	// Offsets of the arrays.
 	Queries, Asked, Sets, States, Answers, Vectors, Sieves, Lists, Candidates int64
 	FirstWave, Wave                                                           int // objects: of the first wave, and for which candidates have room
+	Guess                                                                     *Guess
 	ListRoom                                                                  int
 
 	waves   *profile.NearWaves

@@ -3,6 +3,7 @@ package nearest
 import (
 	"math"
 
+	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
 	"github.com/geniemq/geniemq/gpuexec/cuda/profile"
 	"github.com/geniemq/geniemq/index/distance"
@@ -14,6 +15,34 @@ import (
 type Ranks struct {
 	Candidates
 	*permutation.Index
+	Guesses bool // limits may be guessed
+}
+
+// A Guess is how the limits of a piece are guessed (kernels/near_ranks.cu): by Sample objects, every Stride-th, for a wave whose candidates have room for so many beside those that are wanted.
+type Guess struct{ Sample, Stride, Room int }
+
+// How guesses are made: the most objects of a sample, and of a sample the most that are expected to be candidates, so that a warp keeps what the guess goes by (abi.WarpHits); of the objects
+// one in so many is wanted, at most.
+const mostSampled, mostExpected, leastWanted = 2048, 64, 4
+
+// guess is that of the first n asks: 0 and nil where none pays.
+func (r *Ranks) guess(asks, asked []Ask, waves *profile.NearWaves) (n, lists int, g *Guess) {
+	objects := int(r.Of.Objects)
+	if !r.Guesses || objects < waves.Guessed {
+		return 0, 0, nil
+	}
+	for n < len(asks) && !asks[n].Exact && asks[n].Set < 0 && asked[n].Query.K < objects/leastWanted {
+		lists = max(lists, asked[n].Query.K)
+		n++
+	}
+	if n == 0 {
+		return 0, 0, nil
+	}
+	sample := max(abi.WarpHits, min(mostSampled, mostExpected*objects/lists))
+	g = &Guess{Sample: sample, Stride: objects / sample}
+	mean := float64(lists) * float64(sample) / float64(objects)
+	g.Room = max(sample, 2*int(min(abi.WarpHits, mean+6*math.Sqrt(mean)+4)*float64(g.Stride)))
+	return n, lists, g
 }
 
 // mostRanked is the most candidates of a query: those of more are cheaper to come by where they are compared, on the host.
@@ -24,7 +53,7 @@ func NewRanks(of *Column) *Ranks {
 	if of == nil || of.Of.Permutation() == nil || of.Objects < of.Of.Objects {
 		return nil
 	}
-	r := &Ranks{Candidates{Of: of}, of.Of.Permutation()}
+	r := &Ranks{Candidates: Candidates{Of: of}, Index: of.Of.Permutation()}
 	m := metric.Metric{Kind: metric.L2}
 	if r.Parameters().Similarity == permutation.Footrule {
 		m.Kind = metric.L1
@@ -62,6 +91,11 @@ func (r *Ranks) Asked(a *Ask, ranks []byte) Ask {
 
 // Plan makes a piece of the first asks, as many as fit; of none, if not even the first does. asked are theirs, of Asked.
 func (r *Ranks) Plan(asks, asked []Ask, room plan.Room, waves *profile.NearWaves) *CandidatesPiece {
+	if n, lists, guess := r.guess(asks, asked, waves); n > 0 {
+		if p := r.plan(asks[:n], asked, search{lists: lists, waves: waves, first: waves, guess: guess}, room); len(p.Asks) > 0 {
+			return p
+		}
+	}
 	lists := 0
 	for i := range asked {
 		lists = max(lists, asked[i].Query.K)

@@ -27,8 +27,10 @@ func TestRanksPieces(t *testing.T) {
 	if ranks == nil {
 		t.Fatal("there are no ranks")
 	}
-	refused, several := 0, 0
-	for world := 0; world < 300 || world < 5000 && (refused == 0 || several == 0); world++ {
+	refused, several, guessed := 0, 0, 0
+	waves.Guessed = 100
+	for world := 0; world < 300 || world < 5000 && (refused == 0 || several == 0 || guessed == 0); world++ {
+		ranks.Guesses = rng.IntN(2) == 0
 		waves.Least = 1 + rng.IntN(600)
 		room := plan.Room{Arena: int64(32<<10) << rng.IntN(10), In: int64(16<<10) << rng.IntN(8), Out: int64(8<<10) << rng.IntN(6)}
 		var asks, asked []Ask
@@ -61,6 +63,12 @@ func TestRanksPieces(t *testing.T) {
 			if p.Asks[0].Job != next || p.First.Asks[0].Job != next || len(p.First.Asks) != int(n) || p.InBytes() > room.In || p.OutBytes() > room.Out || p.Answers != p.InBytes() {
 				t.Fatalf("%+v of %+v", p, room)
 			}
+			if g := p.First.Guess; g != nil {
+				guessed++
+				if g.Room > p.First.Wave || g.Sample > g.Room || g.Sample < 1 || g.Sample*g.Stride > 900 {
+					t.Fatalf("%+v for waves of %d", g, p.First.Wave)
+				}
+			}
 			for i := range p.First.Asks {
 				if p.First.Asks[i].Query.K > p.ListRoom {
 					t.Fatalf("a list of %d candidates has room for %d", p.First.Asks[i].Query.K, p.ListRoom)
@@ -71,7 +79,7 @@ func TestRanksPieces(t *testing.T) {
 			asks, asked = asks[n:], asked[n:]
 		}
 	}
-	if refused == 0 || several == 0 {
-		t.Errorf("%d refused, %d pieces of several", refused, several)
+	if refused == 0 || several == 0 || guessed == 0 {
+		t.Errorf("%d refused, %d pieces of several, %d guessed", refused, several, guessed)
 	}
 }

@@ -83,7 +83,11 @@ func TestCUDACandidates(t *testing.T) {
 		}
 		want := byOneCore(t, w.Index, plans)
 		for _, memory := range []int64{256 << 10, 1 << 20, 64 << 20}[round%2:] {
-			s := enginetest.LoadOn(t, openEngine(t, gpuexec.CUDAOptions{Untried: true, BatchMemory: memory, Workers: 2}), w.Index)
+			e := openEngine(t, gpuexec.CUDAOptions{Untried: true, BatchMemory: memory, Workers: 2})
+			if rng.IntN(2) == 0 {
+				e.Device().Profile.Near.Guessed = 200
+			}
+			s := enginetest.LoadOn(t, e, w.Index)
 			got, trace := make([]gpuexec.Answer, len(plans)), &gpuexec.Trace{}
 			if err := s.Search(t.Context(), plans, got, trace); err != nil {
 				t.Fatal(err)
@@ -105,6 +109,42 @@ func TestCUDACandidates(t *testing.T) {
 	}
 	if onDevice == 0 {
 		t.Error("no query went by ranks on the device")
+	}
+}
+
+// TestCUDARankGuesses: limits of rank vectors that are guessed wrong, since what is looked at is unlike the rest, are not believed.
+func TestCUDARankGuesses(t *testing.T) {
+	rng, texts := seeded.Rand(t), make([]string, 3000)
+	for i := range texts {
+		letters := "abc"
+		if i%9 == 0 { // of so many objects one is looked at
+			letters = "xyz"
+		}
+		texts[i] = enginetest.RandomString(rng, letters, 12)
+	}
+	x := textsOf(t, texts, "index: [scan, permutation], permutation: {permutants: 40}")
+	queries, err := index.NewQueries(x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plans := make([]gpuexec.Plan, 60)
+	for i := range plans {
+		text := enginetest.RandomString(rng, []string{"abc", "xyz"}[i%2], 12)
+		r := index.Request{Text: &text, Near: nearest.Near{K: 500, Method: "permutation", Fraction: 0.2}}
+		made, err := queries.Plan(new(postings.MatchQuery), &r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plans[i] = gpuexec.Plan{Family: distance.FamilyName, Query: made.Query, K: r.Near.K}
+	}
+	want, got := byOneCore(t, x, plans), make([]gpuexec.Answer, len(plans))
+	e := openEngine(t, gpuexec.CUDAOptions{Untried: true, Workers: 2})
+	e.Device().Profile.Near.Guessed = 200
+	if err := enginetest.LoadOn(t, e, x).Search(t.Context(), plans, got, nil); err != nil {
+		t.Fatal(err)
+	}
+	for i := range got {
+		sameNearest(t, plans[i].Query.(*distance.Query), &got[i], &want[i])
 	}
 }
 

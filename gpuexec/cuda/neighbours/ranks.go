@@ -19,6 +19,7 @@ import (
 // rankKernels are those of rank vectors (kernels/near_ranks.cu).
 type rankKernels struct {
 	listed device.Function
+	guess  *guessKernels
 	scans  map[string]*scanKernel            // of rank vectors
 	edits  map[nearest.Terms]device.Function // of texts
 }
@@ -42,6 +43,7 @@ func loadRanks(e *device.Engine, r *room.Room, s *scan, texts *textscan.Path) (*
 		if own.near, err = load(e, s.kernels, r, of.Near, nil, rows, nil, false); err != nil || own.near == nil {
 			return nil, err
 		}
+		of.Guesses = e.Device().Profile.Paths.RankGuesses || e.Untried()
 		own.near.scan, own.bytes = k.scans[rankScanOf(of.Near)], own.near.RowsBytes()
 		own.ask = func(ctx context.Context, asks []nearest.Ask) ([]nearest.Ask, error) {
 			return ranksOfQueries(ctx, s, own, of, asks)
@@ -66,13 +68,15 @@ func (k *rankKernels) find(e *device.Engine) error {
 	kernel := func(name string, threads int) device.Function { return l.kernel(module, name, threads, 0) }
 	lists, threads := l.number(module, "near_ranks_threads"), l.number(module, "rank_threads")
 	k.listed = kernel("near_ranked", lists)
+	guessing := l.number(module, "near_guess_threads")
+	k.guess = &guessKernels{kernel("near_guess", guessing), l.kernel("near_gate", "near_guessed", l.number("near_gate", "near_gate_threads"), 0), guessing / abi.WarpLanes}
 	for _, terms := range nearest.TextTerms() {
 		k.edits[terms] = kernel("near_list_"+string(terms), lists)
 	}
 	for _, most := range ranksOf {
 		for _, terms := range []nearest.Terms{nearest.Squares, nearest.Differences} {
 			name := rankScanName(terms, most)
-			k.scans[name] = &scanKernel{kernel(name, threads), threads, l.number(module, "rank_queries")}
+			k.scans[name] = &scanKernel{kernel(name, threads), threads, l.number(module, "rank_queries"), k.guess}
 		}
 	}
 	return l.err()

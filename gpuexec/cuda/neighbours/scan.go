@@ -273,6 +273,10 @@ func (l launcher) recordWaves(s *device.Steps, arena abi.Pointer) {
 	c, p := l.column, l.piece
 	near := l.near(arena)
 	l.derived(s, arena)
+	if p.Guess != nil {
+		l.guessed(s, near)
+		return
+	}
 	for first, count := range p.Waves() {
 		near.First, near.End = uint32(first), uint32(first+count)
 		if p.Sieved && first > 0 {
@@ -280,7 +284,7 @@ func (l launcher) recordWaves(s *device.Steps, arena abi.Pointer) {
 			device.Launch(s, l.list[c.Terms], len(p.Asks), 1, &near)
 			continue
 		}
-		l.scanned(s, near)
+		l.scanned(s, near, 1, anyRoom)
 		l.compacted(s, near, count)
 	}
 }
@@ -298,17 +302,37 @@ func (l launcher) compacted(s *device.Steps, near abi.Near, objects int) {
 	}
 }
 
-// scanned records the comparison of a wave, in launches of as many blocks as there may be.
-func (l launcher) scanned(s *device.Steps, near abi.Near) {
+// anyRoom says that candidates have room for a wave.
+const anyRoom = 1 << 30
+
+// guessed records a sample that limits are guessed by, and all objects in one wave.
+func (l launcher) guessed(s *device.Steps, near abi.Near) {
+	g, k, n := l.piece.Guess, l.column.scan.ranks, len(l.piece.Asks)
+	near.End = uint32(g.Sample)
+	l.scanned(s, near, g.Stride, g.Room)
+	device.Launch(s, k.guess, (n+k.queries-1)/k.queries, 1, &abi.NearRankScan{Near: near, Objects: l.column.Objects})
+	near.End = l.column.Objects
+	l.scanned(s, near, 1, g.Room)
+	near.ListRoom = uint32(g.Room)
+	device.Launch(s, k.guessed, n, 1, &near)
+}
+
+// scanned records the comparison of a wave, in launches of as many blocks as there may be; of rank vectors of every stride-th object, for whose candidates there is some room.
+func (l launcher) scanned(s *device.Steps, near abi.Near, stride, room int) {
 	kernel := l.column.scan
 	if kernel == nil {
-		kernel = &scanKernel{l.scan[l.column.Terms], l.scanObjects, l.scanQueries}
+		kernel = &scanKernel{l.scan[l.column.Terms], l.scanObjects, l.scanQueries, nil}
 	}
 	most, end := uint32(abi.MaxGridY*kernel.objects), near.End
 	for ; near.First < end; near.First = near.End {
 		near.End = min(end, near.First+most)
 		blocks := (int(near.End-near.First) + kernel.objects - 1) / kernel.objects
-		device.Launch(s, kernel.Function, (len(l.piece.Asks)+kernel.queries-1)/kernel.queries, blocks, &near)
+		across := (len(l.piece.Asks) + kernel.queries - 1) / kernel.queries
+		if kernel.ranks != nil {
+			device.Launch(s, kernel.Function, across, blocks, &abi.NearRankScan{Near: near, Stride: uint32(stride), Room: uint32(room)})
+		} else {
+			device.Launch(s, kernel.Function, across, blocks, &near)
+		}
 	}
 }
 
