@@ -67,6 +67,9 @@ func FuzzPlain(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		if !utf8.ValidString(text) { // which columns refuse; what the library makes of such bytes depends on what is before
+			return
+		}
 		if got, want := wordsOf(text), byLibrary(text); !slices.Equal(got, want) {
 			t.Errorf("%q: %q, the library has %q", text, got, want)
 		}
@@ -115,7 +118,7 @@ func TestWordsDoNotCombine(t *testing.T) {
 }
 
 func FuzzWords(f *testing.F) {
-	for _, seed := range []string{"Generic Inverted Index", "ΟΔΟΣ İ ﬁ ＦＵＬＬ", "a\u0301\u0323 x²½", "don't 3.14 😀", "\u1E9E\u0345", "\uff9f"} {
+	for _, seed := range []string{"Generic Inverted Index", "ΟΔΟΣ İ ﬁ ＦＵＬＬ", "a\u0301\u0323 x²½", "don't 3.14 😀", "\u1E9E\u0345", "\uff9f", " \uff9f"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -129,8 +132,8 @@ func FuzzWords(f *testing.F) {
 			}
 		}
 		// What stands around a text does not matter, unless it begins with one of the two letters that extend whatever is before
-		// them, a blank too (rule WB4).
-		first := strings.TrimLeftFunc(text, func(c rune) bool { return unicode.In(c, unicode.M, unicode.Cf) })
+		// them, a blank too (rule WB4), or several (WB3d).
+		first := strings.TrimLeftFunc(text, func(c rune) bool { return unicode.In(c, unicode.M, unicode.Cf, unicode.Zs) })
 		extends := strings.HasPrefix(first, "\uff9e") || strings.HasPrefix(first, "\uff9f")
 		if other := wordsOf("  ... " + text + "\n"); !extends && !slices.Equal(words, other) {
 			t.Errorf("%q: %q, with blanks around %q", text, words, other)
