@@ -2,7 +2,6 @@ package near
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -48,7 +47,10 @@ is a pair of data and question: what each way took and was expected to take, whi
 			return o.with(ctx, set, exactPaths(s), func(l *loaded) error {
 				ask := func(q Question) error { return l.choice(ctx, q, tell) }
 				if len(o.Ks)+len(o.Selectivity) > 0 {
-					return errors.Join(l.each(o.Ks, nil, ask), l.selected(ctx, o.Selectivity, ask))
+					if err := l.each(o.Ks, nil, ask); err != nil {
+						return err
+					}
+					return l.selected(ctx, o.Selectivity, ask)
 				}
 				ks := []int{1, 10, 100}
 				if s.Texts() {

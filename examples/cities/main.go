@@ -56,7 +56,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("In the Netherlands: %d, the farthest is %s\n", filtered.InRange, filtered.Hits[len(filtered.Hits)-1].Key)
+	fmt.Printf("Of these in the Netherlands: %d\n", filtered.InRange)
 
 	// No hits, but how many there would be.
 	count, err := ask(nc, `{"point":[-17.7,-179.9],"radius":2500000,"k":0}`)

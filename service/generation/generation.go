@@ -48,9 +48,9 @@ type Facts struct {
 
 // Recall is what was measured of a path that may miss hits: the Share of the K nearest that is found with an effort.
 type Recall struct {
-	Column, Path  string
-	K             uint32
-	Effort, Share float64
+	Column, Method string
+	K              uint32
+	Effort, Share  float64
 }
 
 // file is an open index. The generation that loads an index a second time shares the first one's.

@@ -70,7 +70,7 @@ func (e *Entry) describe(f generation.Facts) {
 	info := e.set.engine.Info()
 	recalls := make([]metrics.Recall, len(f.Recalls))
 	for i, r := range f.Recalls {
-		recalls[i] = metrics.Recall{Column: r.Column, Method: r.Path, K: r.K, Effort: r.Effort, Share: r.Share}
+		recalls[i] = metrics.Recall(r)
 	}
 	e.set.options.Metrics.Serving(metrics.Served{
 		Name: e.Name, Version: f.Version, Kind: f.Kind, Bytes: f.Bytes, Engine: info.Kind, Device: info.Device, Recalls: recalls,

@@ -51,8 +51,8 @@ type Piece struct {
 
 	// Offsets of the arrays.
 	Queries, Asked, Sets, States, Answers, Vectors, Sieves, Lists, Candidates int64
-	FirstWave, Wave                                                           int // objects: of the first wave, and for which candidates have room
-	Guess                                                                     *Guess
+	FirstWave, Wave                                                           int    // objects: of the first wave, and for which candidates have room
+	Guess                                                                     *Guess // in place of waves; nil: none
 	ListRoom                                                                  int
 
 	waves   *profile.NearWaves
@@ -284,12 +284,11 @@ func (p *Piece) Waves() iter.Seq2[int, int] {
 		waves, times := p.growth()
 		seen := float64(p.FirstWave)
 		for i, first := 0, 0; first < objects; i++ {
-			end := objects
-			if i < waves {
+			end := p.FirstWave
+			if i >= waves {
+				end = objects
+			} else if i > 0 {
 				end = min(objects, int(math.Ceil(seen/abi.SieveObjects))*abi.SieveObjects)
-			}
-			if i == 0 {
-				end = p.FirstWave
 			}
 			for first < end {
 				count := min(end-first, most)
