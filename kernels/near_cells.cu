@@ -14,9 +14,11 @@
 //
 // Most objects are far beyond the limit, which sums of float32s prove. Elements are float32s or less, of queries too, so that a difference, a product and a sum are each wrong by 2^-24 of
 // what they are, or by 2^-150 where that is less than a float32 has. What adds up numbers that are not negative, by c operations in a row, is so at most v (1 + 2^-24)^c + 2^-120 for a value
-// v; hence v is at least s (1 - c 2^-23) - 2^-119 for a sum s. Of dots, whose terms may be negative, it is wrong by c 2^-23 of the product of the norms, and 2^-119. c = dims + kRoundings
-// counts the sum in any order, the powers of lp, what float64s are wrong by, and the comparison. Where a sum overflows, or is NaN, nothing is proven. Objects of which nothing is proven are compared as
-// ever, with the others of their step.
+// v; hence v is at least s (1 - c 2^-23) - 2^-119 for a sum s. Likewise it is s (1 + c 2^-22) + 2^-118 at most. Of dots, whose terms may be negative, it is wrong by c 2^-23 of the product of the norms, and 2^-119. c = dims + kRoundings
+// counts the sum in any order, the powers of lp, what float64s are wrong by, and the comparison. Where a sum overflows, or is NaN, nothing is proven. Objects of which nothing is proven are
+// compared in float64s, as all else does, once a step is full of them.
+//
+// The nearest cell has no limit yet. So all its objects are summed up before any is compared: k of them are no farther than the k-th of what they are at most, and that is the first limit.
 #include <type_traits>
 
 #include "near_visits.cuh"

@@ -1,4 +1,4 @@
-// The product of float16s, as near_sieve.cu and near_visits.cu have it: of a warp, 32 objects and 64 queries at a time.
+// The product of float16s, and what becomes of any product, as near_sieve.cu and near_visits.cu have it: of a warp, 32 objects and 64 queries at a time.
 #pragma once
 #include "mma.cuh"
 #include "near_product.cuh"
@@ -69,6 +69,41 @@ struct Halves {
     }
   }
 };
+
+// The sums of objects, by all steps. `a` has the first two of these objects, and then those of the next ones, which lie at `next`; steps of queries lie kStepColumns apart.
+template <class Product, uint32_t kStepColumns>
+__device__ __forceinline__ void multiplyAll(typename Product::Sum (&sums)[kRows][kColumns][4], uint4 (&a)[2][kRows], const uint4* rows, const uint4* next, uint32_t steps,
+                                            const typename Product::Column* own, const typename Product::Sum (&begin)[kRows][4]) {
+  constexpr uint32_t kStep = Product::kStep;
+  Product::template multiply<true>(sums, a[0], own, begin);
+  Product::fetch(a[0], steps > 2 ? rows + 2 * kStep : next, steps);
+  Product::template multiply<false>(sums, a[1], own + kStepColumns, begin);
+  Product::fetch(a[1], steps > 2 ? rows + 3 * kStep : next + kStep, steps);
+#pragma unroll 1
+  for (uint32_t step = 2; step < steps; step += 2) {
+    const uint4* const after = step + 2 < steps ? rows + (step + 2) * kStep : next;
+    Product::template multiply<false>(sums, a[0], own + step * kStepColumns, begin);
+    Product::fetch(a[0], after, steps);
+    Product::template multiply<false>(sums, a[1], own + (step + 1) * kStepColumns, begin);
+    Product::fetch(a[1], after + kStep, steps);
+  }
+}
+
+// Which sums pass: a bit each, of a row 32.
+template <class Product>
+__device__ __forceinline__ uint64_t passedOf(const typename Product::Sum (&sums)[kRows][kColumns][4], const typename Product::Sum (&floors)[kColumns][Product::kFloors]) {
+  uint64_t passed = 0;
+#pragma unroll
+  for (uint32_t r = 0; r < kRows; r++) {
+    uint32_t bits = 0;
+#pragma unroll
+    for (uint32_t t = 0; t < kColumns; t++)
+#pragma unroll
+      for (uint32_t i = 0; i < 4; i++) bits |= Product::passes(sums[r][t][i], floors[t][i % Product::kFloors]) ? 1u << (t * 4 + i) : 0u;
+    passed |= uint64_t{bits} << 32 * r;
+  }
+  return passed;
+}
 
 }  // namespace
 }  // namespace geniemq

@@ -209,10 +209,10 @@ extern "C" __global__ void __launch_bounds__(32 * kGuessing) near_guess(const Ne
 }
 
 // blockIdx.x counts blocks of queries, blockIdx.y those of objects. Of so many ranks, at most.
-#define GENIEMQ_RANKS(name, Similarity, RANKS)                                                                        \
-  extern "C" __global__ void __launch_bounds__(kRankObjects) rank_##name##_##RANKS(const NearRankScan v) {                      \
-    __shared__ RankShared<RANKS / 4> s;                                                                               \
-    scanRanks<Similarity>(v, s);                                                                                      \
+#define GENIEMQ_RANKS(name, Similarity, RANKS)                                                             \
+  extern "C" __global__ void __launch_bounds__(kRankObjects) rank_##name##_##RANKS(const NearRankScan v) { \
+    __shared__ RankShared<RANKS / 4> s;                                                                    \
+    scanRanks<Similarity>(v, s);                                                                           \
   }
 GENIEMQ_RANKS(squares, Rho, 64)
 GENIEMQ_RANKS(squares, Rho, 128)

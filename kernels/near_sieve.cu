@@ -238,18 +238,7 @@ __device__ __forceinline__ void sieve(const NearSieve& v, uint8_t* memory, Asked
 #pragma unroll
       for (uint32_t i = 0; i < 4; i++) begin[r][i] = Product::begin(begins, r, i);
     if (more) Product::fetch(begins, v.begins + object + kSieveObjects);
-    Product::template multiply<true>(sums, a[0], own, begin);
-    Product::fetch(a[0], v.steps > 2 ? rows + 2 * kStep : next, v.steps);
-    Product::template multiply<false>(sums, a[1], own + kStepColumns, begin);
-    Product::fetch(a[1], v.steps > 2 ? rows + 3 * kStep : next + kStep, v.steps);
-#pragma unroll 1
-    for (uint32_t step = 2; step < v.steps; step += 2) {
-      const uint4* const after = step + 2 < v.steps ? rows + (step + 2) * kStep : next;
-      Product::template multiply<false>(sums, a[0], own + step * kStepColumns, begin);
-      Product::fetch(a[0], after, v.steps);
-      Product::template multiply<false>(sums, a[1], own + (step + 1) * kStepColumns, begin);
-      Product::fetch(a[1], after + kStep, v.steps);
-    }
+    multiplyAll<Product, kStepColumns>(sums, a, rows, next, v.steps, own, begin);
     rows = next;
     bool some[4] = {};  // apart, so that a comparison need not wait for the one before
 #pragma unroll
@@ -259,17 +248,7 @@ __device__ __forceinline__ void sieve(const NearSieve& v, uint8_t* memory, Asked
 #pragma unroll
         for (uint32_t i = 0; i < 4; i++) some[i] |= Product::passes(sums[r][t][i], floors[t][i % kFloors]);
     if (!__any_sync(~0u, some[0] | some[1] | some[2] | some[3])) continue;
-    uint64_t passed = 0;
-#pragma unroll
-    for (uint32_t r = 0; r < kRows; r++) {
-      uint32_t bits = 0;
-#pragma unroll
-      for (uint32_t t = 0; t < kColumns; t++)
-#pragma unroll
-        for (uint32_t i = 0; i < 4; i++) bits |= Product::passes(sums[r][t][i], floors[t][i % kFloors]) ? 1u << (t * 4 + i) : 0u;
-      passed |= uint64_t{bits} << 32 * r;
-    }
-    found.keep(passed, [=](uint32_t bit) { return column * 8 + Product::queryOf(bit % 32 / 4, bit % 4); }, [=](uint32_t bit) { return object + Product::objectOf(bit / 32, bit % 4); });
+    found.keep(passedOf<Product>(sums, floors), [=](uint32_t bit) { return column * 8 + Product::queryOf(bit % 32 / 4, bit % 4); }, [=](uint32_t bit) { return object + Product::objectOf(bit / 32, bit % 4); });
   }
   found.put(found.count);
 }

@@ -14,6 +14,7 @@
 namespace geniemq {
 namespace {
 
+constexpr uint32_t kNoQuery = ~0u;
 constexpr uint32_t kVisiting = 128;              // threads that visit a cell
 constexpr uint32_t kStepColumns = kVisitQueries * 4;
 constexpr uint32_t kTogether = kVisiting / 32 * 16 * kRows;  // objects of a block at a time
@@ -50,20 +51,20 @@ __device__ void visited(const NearVisits& v, const NearGroup& g, uint2* columns,
     Halves::fetch(begins, v.begins + object);
   }
   if (threadIdx.x < kVisitQueries) {
-    const uint32_t q = threadIdx.x < g.queries ? v.pairs[g.first + threadIdx.x] : kNoFilter;
+    const uint32_t q = threadIdx.x < g.queries ? v.pairs[g.first + threadIdx.x] : kNoQuery;
     group.queries[threadIdx.x] = q;
-    group.floors[threadIdx.x] = q != kNoFilter ? halvesFloorOf(Halved{v.dims, v.angles != 0, v.scale, v.gamma}, v.states[q].limit, v.sieved[q], *v.reach) : Halves::kNone;
+    group.floors[threadIdx.x] = q != kNoQuery ? halvesFloorOf(Halved{v.dims, v.angles != 0, v.scale, v.gamma}, v.states[q].limit, v.sieved[q], *v.reach) : Halves::kNone;
   }
   __syncthreads();
   fill<kVisiting>(columns, v.steps * kStepColumns, [&](uint32_t i) {
     const uint32_t q = group.queries[i / 4 % kVisitQueries];
-    if (q == kNoFilter) return uint2{0, 0};
+    if (q == kNoQuery) return uint2{0, 0};
     const NearPieces pieces(q, v.queriesOfBatch);
     const uint32_t* of = v.halves + (pieces.begin(v.steps * 2) + pieces.at(i / kStepColumns * 2, q)) * 4 + i % 4;
     return uint2{__ldg(of), __ldg(of + pieces.queries * 4)};
   });
   __syncthreads();
-  const uint2* const own8 = Halves::columnsOf(columns, 0);
+  const uint2* const ofLane = Halves::columnsOf(columns, 0);
   float floors[kColumns][Halves::kFloors];
 #pragma unroll
   for (uint32_t t = 0; t < kColumns; t++)
@@ -78,34 +79,13 @@ __device__ void visited(const NearVisits& v, const NearGroup& g, uint2* columns,
 #pragma unroll
       for (uint32_t i = 0; i < 4; i++) begin[r][i] = Halves::begin(begins, r, i);
     if (more) Halves::fetch(begins, v.begins + object + kTogether);
-    Halves::multiply<true>(sums, a[0], own8, begin);
-    Halves::fetch(a[0], v.steps > 2 ? rows + 2 * Halves::kStep : next, v.steps);
-    Halves::multiply<false>(sums, a[1], own8 + kStepColumns, begin);
-    Halves::fetch(a[1], v.steps > 2 ? rows + 3 * Halves::kStep : next + Halves::kStep, v.steps);
-#pragma unroll 1
-    for (uint32_t step = 2; step < v.steps; step += 2) {
-      const uint4* const after = step + 2 < v.steps ? rows + (step + 2) * Halves::kStep : next;
-      Halves::multiply<false>(sums, a[0], own8 + step * kStepColumns, begin);
-      Halves::fetch(a[0], after, v.steps);
-      Halves::multiply<false>(sums, a[1], own8 + (step + 1) * kStepColumns, begin);
-      Halves::fetch(a[1], after + Halves::kStep, v.steps);
-    }
+    multiplyAll<Halves, kStepColumns>(sums, a, rows, next, v.steps, ofLane, begin);
     rows = next;
-    uint64_t passed = 0;
-#pragma unroll
-    for (uint32_t r = 0; r < kRows; r++) {
-      uint32_t bits = 0;
-#pragma unroll
-      for (uint32_t t = 0; t < kColumns; t++)
-#pragma unroll
-        for (uint32_t i = 0; i < 4; i++) bits |= Halves::passes(sums[r][t][i], floors[t][i % Halves::kFloors]) ? 1u << (t * 4 + i) : 0u;
-      passed |= uint64_t{bits} << 32 * r;
-    }
-    for (; passed != 0; passed &= passed - 1) {
+    for (uint64_t passed = passedOf<Halves>(sums, floors); passed != 0; passed &= passed - 1) {
       const uint32_t bit = __ffsll((long long)passed) - 1, behind = object + Halves::objectOf(bit / 32, bit % 4) - from;
       if (behind >= sizeOf(v, g.cell)) continue; // there is nothing
       const uint32_t q = group.queries[Halves::queryOf(bit % 32 / 4, bit % 4)];
-      if (q == kNoFilter) continue;
+      if (q == kNoQuery) continue;
       const uint32_t place = atomicAdd(&v.states[q].list, 1);
       if (place < v.listRoom) v.lists[size_t{q} * v.listRoom + place] = __ldg(v.order + __ldg(v.starts + g.cell) + behind);
     }
