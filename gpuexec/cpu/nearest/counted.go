@@ -9,7 +9,7 @@ import (
 // Counted is what a job that goes by n-grams counts, for somebody else who does: an object that is in Least of the lists is to be compared, and no other can be a hit. Of no list nothing
 // is found.
 type Counted struct {
-	Frequent []uint32 // lists of tiles, by number (GramLists.Tile)
+	Frequent []uint32 // lists of tiles, by number (GramLists.Starts)
 	Rare     []uint32 // lists of all objects, by number (GramLists.Rare)
 	Least    int
 }
@@ -64,15 +64,17 @@ func (m *Matcher) GramLists(position int) (GramLists, bool) {
 // Frequent is how many lists a tile has.
 func (g GramLists) Frequent() int { return int(g.frequent) }
 
-// Tile is a tile by its number among the matcher's: its lists one after the other, and by number where each begins, with one more at the end.
-func (g GramLists) Tile(i int) (starts []uint32, ids []uint16) {
-	p := g.lists.Postings(g.tiles.First+i, g.attr)
-	starts = make([]uint32, 1, g.frequent+1)
+// Ids are the lists of a tile by its number among the matcher's, one after the other, and Starts by number where each begins, with one more at the end.
+func (g GramLists) Ids(i int) []uint16 { return g.tile(i).Run(0, g.frequent) }
+func (g GramLists) Starts(i int) []uint32 {
+	p, starts := g.tile(i), make([]uint32, 1, g.frequent+1)
 	for k := range g.frequent {
 		starts = append(starts, starts[k]+uint32(len(p.Run(k, k+1))))
 	}
-	return starts, p.Run(0, g.frequent)
+	return starts
 }
+
+func (g GramLists) tile(i int) postings.Postings { return g.lists.Postings(g.tiles.First+i, g.attr) }
 
 // Rare are the lists of rare n-grams, of objects of the whole index, in the same form.
 func (g GramLists) Rare() (starts, ids []uint32) {

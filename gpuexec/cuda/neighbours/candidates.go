@@ -29,7 +29,7 @@ type candidates struct {
 	method  string
 	form    string             // how what lies there is said to people
 	columns []*candidateColumn // by position; nil: there is none
-	release []func()
+	held
 }
 
 // A finder of candidates: nearest.Ranks, nearest.Cells.
@@ -45,21 +45,12 @@ type candidateFinder interface {
 // candidateColumn is a column with the means to find candidates on the device.
 type candidateColumn struct {
 	candidateFinder
-	near, of *column          // what is searched first, and whose objects these are
-	memory   []*device.Memory // of what beside near is there
+	near, of *column // what is searched first, and whose objects these are
 	bytes    int64
 	// ask is what asks ask of near.
 	ask func(ctx context.Context, asks []nearest.Ask) ([]nearest.Ask, error)
 	// compare records what compares the objects that are near, and answers.
 	compare func(steps *device.Steps, p *nearest.CandidatesPiece, near abi.Near, arena abi.Pointer)
-}
-
-func (c *candidateColumn) close() error {
-	errs := []error{c.near.close()}
-	for _, m := range c.memory {
-		errs = append(errs, m.Free())
-	}
-	return errors.Join(errs...)
 }
 
 // each calls lay with every column whose objects are all here and have a value, and keeps what it has laid out. It is nil where that is nothing. starts: of texts.
@@ -105,12 +96,7 @@ func (p *candidates) keep(e *device.Engine, r *room.Room, own *candidateColumn, 
 	for _, array := range arrays {
 		all += abi.Align(int64(abi.WordBytes * len(array)))
 	}
-	release, err := r.Take(p.form+" of "+own.of.Of.Name, all)
-	if err != nil || release == nil {
-		return nil, errors.Join(err, own.near.close())
-	}
-	p.release, own.bytes = append(p.release, release), own.bytes+all
-	memory, err := e.NewMemory(func(m *device.Memory) error {
+	ok, err := p.take(e, r, p.form+" of "+own.of.Of.Name, all, func(m *device.Memory) error {
 		for _, array := range arrays {
 			to, err := m.Allocate(p.form, int64(abi.WordBytes*len(array)))
 			if err != nil {
@@ -126,18 +112,15 @@ func (p *candidates) keep(e *device.Engine, r *room.Room, own *candidateColumn, 
 		}
 		return fill(m, at)
 	})
-	if err != nil {
+	if !ok {
 		return nil, errors.Join(err, own.near.close())
 	}
-	own.memory = append(own.memory, memory)
+	own.bytes += all
 	return at, nil
 }
 
 func (p *candidates) column(q *distance.Query) *candidateColumn {
-	if at := p.scan.host.At(q.Column); at >= 0 {
-		return p.columns[at]
-	}
-	return nil
+	return ofColumn(p.scan.host, p.columns, q)
 }
 
 // Takes implements nearest.Path.
@@ -181,16 +164,12 @@ func (p *candidates) Residence() run.Residence {
 func (p *candidates) Close() error {
 	var errs []error
 	for _, c := range p.columns {
-		if c == nil {
-			continue
+		if c != nil {
+			errs = append(errs, c.near.close())
 		}
-		errs = append(errs, c.close())
 	}
-	for _, release := range p.release {
-		release()
-	}
-	p.columns, p.release = nil, nil
-	return errors.Join(errs...)
+	p.columns = nil
+	return errors.Join(append(errs, p.free())...)
 }
 
 // Match implements nearest.Path: column after column, in pieces that fit.

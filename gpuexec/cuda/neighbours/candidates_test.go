@@ -10,6 +10,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cpu"
+	"github.com/geniemq/geniemq/gpuexec/cuda/device"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/index"
 	columns "github.com/geniemq/geniemq/index/column"
@@ -87,24 +88,9 @@ func TestCUDACandidates(t *testing.T) {
 			if rng.IntN(2) == 0 {
 				e.Device().Profile.Near.Guessed = 200
 			}
-			s := enginetest.LoadOn(t, e, w.Index)
-			got, trace := make([]gpuexec.Answer, len(plans)), &gpuexec.Trace{}
-			if err := s.Search(t.Context(), plans, got, trace); err != nil {
-				t.Fatal(err)
-			}
-			for i := range got {
-				sameNearest(t, plans[i].Query.(*distance.Query), &got[i], &want[i])
-			}
-			at := rng.IntN(len(plans))
-			if err := s.Search(t.Context(), plans[at:at+1], got[at:at+1], nil); err != nil {
-				t.Fatal(err)
-			}
-			sameNearest(t, plans[at].Query.(*distance.Query), &got[at], &want[at])
-			t.Logf("%d objects, %s %s of %d, %s of %d, %d KiB: %d of %d queries on the device", n, w.Metric, w.Storage, w.Dims, w.Similarity, w.Permutants, memory>>10, trace.Work.BytesQueries, len(plans))
-			onDevice += trace.Work.BytesQueries
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
+			there, _ := compared(t, rng, e, w.Index, plans, want)
+			t.Logf("%d objects, %s %s of %d, %s of %d, %d KiB: %d of %d queries on the device", n, w.Metric, w.Storage, w.Dims, w.Similarity, w.Permutants, memory>>10, there, len(plans))
+			onDevice += there
 		}
 	}
 	if onDevice == 0 {
@@ -137,15 +123,32 @@ func TestCUDARankGuesses(t *testing.T) {
 		}
 		plans[i] = gpuexec.Plan{Family: distance.FamilyName, Query: made.Query, K: r.Near.K}
 	}
-	want, got := byOneCore(t, x, plans), make([]gpuexec.Answer, len(plans))
 	e := openEngine(t, gpuexec.CUDAOptions{Untried: true, Workers: 2})
 	e.Device().Profile.Near.Guessed = 200
-	if err := enginetest.LoadOn(t, e, x).Search(t.Context(), plans, got, nil); err != nil {
+	compared(t, rng, e, x, plans, byOneCore(t, x, plans))
+}
+
+// compared holds searches on a device against what one core answers, together and one of them alone, and says how many were the device's, and what lay there.
+func compared(t testing.TB, rng *rand.Rand, e *device.Engine, x *index.Index, plans []gpuexec.Plan, want []gpuexec.Answer) (onDevice int, form string) {
+	t.Helper()
+	s := enginetest.LoadOn(t, e, x)
+	got, trace := make([]gpuexec.Answer, len(plans)), &gpuexec.Trace{}
+	if err := s.Search(t.Context(), plans, got, trace); err != nil {
 		t.Fatal(err)
 	}
 	for i := range got {
 		sameNearest(t, plans[i].Query.(*distance.Query), &got[i], &want[i])
 	}
+	at := rng.IntN(len(plans))
+	if err := s.Search(t.Context(), plans[at:at+1], got[at:at+1], nil); err != nil {
+		t.Fatal(err)
+	}
+	sameNearest(t, plans[at].Query.(*distance.Query), &got[at], &want[at])
+	form = s.Capacity().Form
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return trace.Work.BytesQueries, form
 }
 
 // byOneCore is what one core answers.

@@ -48,7 +48,7 @@ func loadCells(e *device.Engine, r *room.Room, s *scan) (*candidates, error) {
 		}
 		together, err := p.orderVisits(e, r, own, of, visits, at)
 		if err != nil {
-			return nil, errors.Join(err, own.close())
+			return nil, errors.Join(err, own.near.close())
 		}
 		own.compare = func(steps *device.Steps, p *nearest.CandidatesPiece, near abi.Near, arena abi.Pointer) {
 			byId := near

@@ -25,7 +25,7 @@ type descents struct {
 	kernels map[nearest.Terms]descentKernels
 	rounds  []device.Function // what a round is made of beside what a space has: choose, admit, place, group
 	trees   []*descentTree    // by position; nil: there is none
-	release []func()
+	held
 }
 
 // descentKernels are those of a space; texts have none that go depth first.
@@ -35,7 +35,6 @@ type descentKernels struct{ seed, seeds, expand, leaves, depth device.Function }
 type descentTree struct {
 	*nearest.Tree
 	column *column
-	memory *device.Memory
 	at     abi.Pointer // of its abi.DescentTree
 	bytes  int64
 }
@@ -123,12 +122,7 @@ func (d *descents) load(e *device.Engine, r *room.Room, t *nearest.Tree, c *colu
 		offsets = append(offsets, own.bytes)
 		own.bytes += abi.Align(int64(len(array)))
 	}
-	release, err := r.Take(formTree+" of "+c.Of.Name, own.bytes)
-	if release == nil || err != nil {
-		return nil, err
-	}
-	d.release = append(d.release, release)
-	own.memory, err = e.NewMemory(func(m *device.Memory) (err error) {
+	ok, err := d.take(e, r, formTree+" of "+c.Of.Name, own.bytes, func(m *device.Memory) (err error) {
 		if own.at, err = m.Allocate("a tree", own.bytes); err != nil {
 			return err
 		}
@@ -151,15 +145,13 @@ func (d *descents) load(e *device.Engine, r *room.Room, t *nearest.Tree, c *colu
 			}
 		})
 	})
-	return own, err
+	if !ok {
+		return nil, err
+	}
+	return own, nil
 }
 
-func (d *descents) tree(q *distance.Query) *descentTree {
-	if at := d.scan.host.At(q.Column); at >= 0 {
-		return d.trees[at]
-	}
-	return nil
-}
+func (d *descents) tree(q *distance.Query) *descentTree { return ofColumn(d.scan.host, d.trees, q) }
 
 // on says whether some queries go down a tree by what is on: by itself, or because nobody minds that it was not measured.
 func (d *descents) on(t *nearest.Tree, texts bool) bool {
@@ -232,17 +224,8 @@ func (d *descents) Residence() run.Residence {
 
 // Close implements nearest.Path.
 func (d *descents) Close() error {
-	var errs []error
-	for _, t := range d.trees {
-		if t != nil && t.memory != nil {
-			errs = append(errs, t.memory.Free())
-		}
-	}
-	for _, release := range d.release {
-		release()
-	}
-	d.trees, d.release = nil, nil
-	return errors.Join(errs...)
+	d.trees = nil
+	return d.free()
 }
 
 // Match implements nearest.Path: tree after tree, in pieces that fit, first those that go depth first.

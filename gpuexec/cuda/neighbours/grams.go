@@ -25,7 +25,7 @@ type grams struct {
 	scan    *scan
 	kernels gramKernels
 	columns []*gramColumn // by position; nil: there is none
-	release []func()
+	held
 }
 
 type gramKernels struct {
@@ -37,7 +37,6 @@ type gramKernels struct {
 // gramColumn is a column of texts with its lists on the device.
 type gramColumn struct {
 	*column
-	memory                                  *device.Memory
 	bytes                                   int64
 	lists                                   hosted.GramLists
 	textStarts                              abi.Pointer
@@ -91,9 +90,8 @@ func (p *grams) lay(e *device.Engine, r *room.Room, c *gramColumn, textStarts []
 	tiles, each := c.Tiles.Len(), int64(abi.WordBytes)*int64(c.lists.Frequent()+1)
 	begins, all := make([]uint64, tiles), int64(0)
 	for i := range tiles {
-		_, ids := c.lists.Tile(i)
 		begins[i] = uint64(all)
-		all += int64(len(ids))
+		all += int64(len(c.lists.Ids(i)))
 	}
 	rareStarts, rareIds := c.lists.Rare()
 	words := [][]uint32{textStarts, rareStarts, rareIds}
@@ -101,12 +99,7 @@ func (p *grams) lay(e *device.Engine, r *room.Room, c *gramColumn, textStarts []
 	for _, w := range words {
 		c.bytes += abi.Align(int64(abi.WordBytes * len(w)))
 	}
-	release, err := r.Take("n-grams of "+c.Of.Name, c.bytes)
-	if err != nil || release == nil {
-		return nil, err
-	}
-	p.release = append(p.release, release)
-	c.memory, err = e.NewMemory(func(m *device.Memory) error {
+	ok, err := p.take(e, r, "n-grams of "+c.Of.Name, c.bytes, func(m *device.Memory) error {
 		put := func(to *abi.Pointer, bytes int64, each func(write func([]byte))) (err error) {
 			if *to, err = m.Allocate("n-grams", bytes); err == nil && bytes > 0 {
 				err = m.Upload(*to, each)
@@ -122,26 +115,22 @@ func (p *grams) lay(e *device.Engine, r *room.Room, c *gramColumn, textStarts []
 			put(&c.tiles, 8*int64(tiles), func(write func([]byte)) { write(abi.Bytes(begins)) }),
 			put(&c.starts, each*int64(tiles), func(write func([]byte)) {
 				for i := range tiles {
-					starts, _ := c.lists.Tile(i)
-					write(abi.Bytes(starts))
+					write(abi.Bytes(c.lists.Starts(i)))
 				}
 			}),
 			put(&c.ids, 2*all, func(write func([]byte)) {
 				for i := range tiles {
-					_, ids := c.lists.Tile(i)
-					write(abi.Bytes(ids))
+					write(abi.Bytes(c.lists.Ids(i)))
 				}
 			}))
 	})
-	return c, err
+	if !ok {
+		return nil, err
+	}
+	return c, nil
 }
 
-func (p *grams) column(q *distance.Query) *gramColumn {
-	if at := p.scan.host.At(q.Column); at >= 0 {
-		return p.columns[at]
-	}
-	return nil
-}
+func (p *grams) column(q *distance.Query) *gramColumn { return ofColumn(p.scan.host, p.columns, q) }
 
 // Takes implements nearest.Path.
 func (p *grams) Takes(b *hosted.Batch, job int) bool {
@@ -186,17 +175,8 @@ func (p *grams) Residence() run.Residence {
 
 // Close implements nearest.Path.
 func (p *grams) Close() error {
-	var errs []error
-	for _, c := range p.columns {
-		if c != nil && c.memory != nil {
-			errs = append(errs, c.memory.Free())
-		}
-	}
-	for _, release := range p.release {
-		release()
-	}
-	p.columns, p.release = nil, nil
-	return errors.Join(errs...)
+	p.columns = nil
+	return p.free()
 }
 
 // Match implements nearest.Path: column after column, in pieces that fit. Who finds more than a list has room for is left to the host.

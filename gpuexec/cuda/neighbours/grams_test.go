@@ -124,24 +124,9 @@ func TestCUDAGrams(t *testing.T) {
 			if memory > 1<<20 {
 				e.Device().Profile.Near.List = []int{4, 4096}[rng.IntN(2)]
 			}
-			s := enginetest.LoadOn(t, e, x)
-			got, trace := make([]gpuexec.Answer, len(plans)), &gpuexec.Trace{}
-			if err := s.Search(t.Context(), plans, got, trace); err != nil {
-				t.Fatal(err)
-			}
-			for i := range got {
-				sameNearest(t, plans[i].Query.(*distance.Query), &got[i], &want[i])
-			}
-			at := rng.IntN(len(plans))
-			if err := s.Search(t.Context(), plans[at:at+1], got[at:at+1], nil); err != nil {
-				t.Fatal(err)
-			}
-			sameNearest(t, plans[at].Query.(*distance.Query), &got[at], &want[at])
-			t.Logf("%d objects, %s, %d KiB: %d of %d queries on the device; %s", n, layout, memory>>10, trace.Work.BytesQueries, len(plans), s.Capacity().Form)
-			onDevice += trace.Work.BytesQueries
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
+			there, form := compared(t, rng, e, x, plans, want)
+			t.Logf("%d objects, %s, %d KiB: %d of %d queries on the device; %s", n, layout, memory>>10, there, len(plans), form)
+			onDevice += there
 		}
 	}
 	if onDevice == 0 {

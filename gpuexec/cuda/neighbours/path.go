@@ -12,6 +12,7 @@ import (
 	hosted "github.com/geniemq/geniemq/gpuexec/cpu/nearest"
 	"github.com/geniemq/geniemq/gpuexec/cuda/device"
 	"github.com/geniemq/geniemq/gpuexec/cuda/nearest"
+	"github.com/geniemq/geniemq/gpuexec/cuda/room"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index/distance"
 )
@@ -41,6 +42,48 @@ func (l *lookup) err() error { return errors.Join(l.errs...) }
 // resident is how the structures of columns lie on the device.
 func resident(forms []string, bytes int64) run.Residence {
 	return run.Residence{Parts: 1, IndexBytes: bytes, DeviceBytes: bytes, Form: strings.Join(forms, ", ")}
+}
+
+// held is the memory that a path has of a device, and what it has taken of the room for it.
+type held struct {
+	memory  []*device.Memory
+	release []func()
+}
+
+// take takes memory for a form of an index, and fills it; false: there is no room for so much.
+func (h *held) take(e *device.Engine, r *room.Room, form string, bytes int64, fill func(m *device.Memory) error) (ok bool, err error) {
+	release, err := r.Take(form, bytes)
+	if err != nil || release == nil {
+		return false, err
+	}
+	h.release = append(h.release, release)
+	m, err := e.NewMemory(fill)
+	if err != nil {
+		return false, err
+	}
+	h.memory = append(h.memory, m)
+	return true, nil
+}
+
+// free gives all back.
+func (h *held) free() error {
+	var errs []error
+	for _, m := range h.memory {
+		errs = append(errs, m.Free())
+	}
+	for _, release := range h.release {
+		release()
+	}
+	h.memory, h.release = nil, nil
+	return errors.Join(errs...)
+}
+
+// ofColumn is what a path has for the column of a query, of what it has by position; nil: nothing.
+func ofColumn[T any](host *hosted.Matcher, all []*T, q *distance.Query) *T {
+	if at := host.At(q.Column); at >= 0 {
+		return all[at]
+	}
+	return nil
 }
 
 // asksOf are what those of the jobs ask whose queries are one's own.

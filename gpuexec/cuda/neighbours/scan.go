@@ -105,10 +105,7 @@ func loadScan(e *device.Engine, r *room.Room, own run.Extent, host *hosted.Match
 
 // column is that of a query; nil: it is not on the device.
 func (s *scan) column(q *distance.Query) *column {
-	if at := s.host.At(q.Column); at >= 0 {
-		return s.columns[at]
-	}
-	return nil
+	return ofColumn(s.host, s.columns, q)
 }
 
 // Takes implements nearest.Path.

@@ -44,14 +44,9 @@ func (p *candidates) orderVisits(e *device.Engine, r *room.Room, own *candidateC
 	padded := of.Padded()
 	places := padded[len(padded)-1]
 	few, begins, starts := c.Sieve.FewBytes(places), c.Sieve.BeginsBytes(places), int64(abi.WordBytes*len(padded))
-	held := few + begins + abi.NearReachBytes + starts
-	release, err := r.Take("cells of "+c.Of.Name+" by "+c.Sieve.Product.Said(), held)
-	if err != nil || release == nil {
-		return nil, err
-	}
-	p.release, own.bytes = append(p.release, release), own.bytes+held
+	bytes := few + begins + abi.NearReachBytes + starts
 	v := &visits{visitKernels: k, column: c, cells: of, starts: at[0], order: at[1]}
-	memory, err := e.NewMemory(func(m *device.Memory) (err error) {
+	ok, err := p.take(e, r, "cells of "+c.Of.Name+" by "+c.Sieve.Product.Said(), bytes, func(m *device.Memory) (err error) {
 		for _, one := range []struct {
 			to    *abi.Pointer
 			bytes int64
@@ -71,10 +66,10 @@ func (p *candidates) orderVisits(e *device.Engine, r *room.Room, own *candidateC
 			})
 		})
 	})
-	if err != nil {
+	if !ok {
 		return nil, err
 	}
-	own.memory, of.Together = append(own.memory, memory), true
+	own.bytes, of.Together = own.bytes+bytes, true
 	return v, nil
 }
 
