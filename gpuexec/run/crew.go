@@ -194,7 +194,7 @@ func (c *Crew) runOn(ctx context.Context, cores, units int, work func(s *Shift, 
 }
 
 // Each executes work for the units 0 to units-1, which together take about so many nanoseconds, on as many cores as are worth waking. So
-// little work stays on this goroutine. Units are dealt in stretches, some for each core: cores wake one after the other and have other work, so equal
+// little work stays on this goroutine; of a caller who has gone nothing is done. Units are dealt in stretches, some for each core: cores wake one after the other and have other work, so equal
 // shares would end with the last to come.
 func (c *Crew) Each(ctx context.Context, units, nanoseconds int, work func(unit int)) error {
 	return c.EachShift(ctx, units, nanoseconds, func(_ *Shift, unit int) { work(unit) })
@@ -208,6 +208,9 @@ func (c *Crew) EachShift(ctx context.Context, units, nanoseconds int, work func(
 	)
 	cores := min(units, nanoseconds/worth, c.Size())
 	if cores < 2 {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		return Protect(func() {
 			for i := range units {
 				work(nil, i)

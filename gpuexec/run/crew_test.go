@@ -30,6 +30,18 @@ func TestCrewEach(t *testing.T) {
 	}
 }
 
+// TestCrewEachOfNobody: nothing is done for a caller who has gone, however little it is.
+func TestCrewEachOfNobody(t *testing.T) {
+	gone := errors.New("gone")
+	ctx, leave := context.WithCancelCause(context.Background())
+	leave(gone)
+	for _, work := range []int{0, 1_000_000_000} {
+		if err := NewCrew(2).Each(ctx, 10, work, func(int) { t.Error("a unit was executed") }); !errors.Is(err, gone) {
+			t.Errorf("work of %d ns ends with %v", work, err)
+		}
+	}
+}
+
 // TestPanicInUnit: a panic outside of any plan's work fails the call, not the process.
 func TestPanicInUnit(t *testing.T) {
 	c := NewCrew(2)
