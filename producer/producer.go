@@ -346,14 +346,7 @@ func start(nc *nats.Conn, opts Options, l limits) (*Producer, error) {
 		errSeen:   make(chan struct{}),
 		seenErr:   nc.LastError(),
 	}
-	acks, err := nc.Subscribe(p.ackPrefix+"*", p.onAck)
-	if err != nil {
-		return nil, fmt.Errorf("subscribe to publish acknowledgements: %w", err)
-	}
-	if err := acks.SetPendingLimits(-1, -1); err != nil { // maxInFlight bounds them
-		return nil, fmt.Errorf("unbound publish acknowledgements: %w", err)
-	}
-	p.acks = acks
+	// Before the subscription: the server may refuse it before Subscribe has returned.
 	next := nc.ErrorHandler()
 	nc.SetErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {
 		p.onError(err)
@@ -361,6 +354,16 @@ func start(nc *nats.Conn, opts Options, l limits) (*Producer, error) {
 			next(nc, sub, err)
 		}
 	})
+	acks, err := nc.Subscribe(p.ackPrefix+"*", p.onAck)
+	if err != nil {
+		nc.SetErrorHandler(next)
+		return nil, fmt.Errorf("subscribe to publish acknowledgements: %w", err)
+	}
+	if err := acks.SetPendingLimits(-1, -1); err != nil { // maxInFlight bounds them
+		nc.SetErrorHandler(next)
+		return nil, fmt.Errorf("unbound publish acknowledgements: %w", err)
+	}
+	p.acks = acks
 	p.status = nc.StatusChanged(nats.CONNECTED, nats.RECONNECTING, nats.CLOSED)
 	p.connected, p.epoch = nc.IsConnected(), nc.Stats().Reconnects
 	p.ctx, p.stop = context.WithCancel(context.Background())
