@@ -3,6 +3,7 @@ package tests
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"slices"
@@ -30,6 +31,7 @@ type hostileWorker struct {
 	nc    *nats.Conn
 	js    jetstream.JetStream
 	admin string
+	calm  *hostileWorker // another one, of the same indexes, which nobody disturbs: what takes long there is the machine's doing. nil: there is none
 }
 
 func startHostileWorker(t *testing.T, indexes ...string) *hostileWorker {
@@ -55,9 +57,10 @@ func (w *hostileWorker) ready() error {
 	if err != nil {
 		return err
 	}
-	response.Body.Close()
+	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("readyz: %s", response.Status)
+		body, _ := io.ReadAll(response.Body)
+		return fmt.Errorf("readyz: %s: %s", response.Status, body)
 	}
 	return nil
 }
@@ -93,7 +96,14 @@ func (w *hostileWorker) ask(index, query string, long time.Duration) (l times) {
 // asides are the queries of others.
 type aside struct{ name, index, query string }
 
-// unaffected compares how long the queries of others take alone and while disturb has a message in work.
+// beside starts another worker of the same indexes, which is not disturbed.
+func (w *hostileWorker) beside(t *testing.T, indexes ...string) *hostileWorker {
+	t.Helper()
+	w.calm = startHostileWorker(t, indexes...)
+	return w
+}
+
+// unaffected compares how long the queries of others take while disturb has a message in work with what they take alone, and at the same time beside.
 func (w *hostileWorker) unaffected(t *testing.T, others []aside, disturb func()) {
 	long := 4 * time.Second
 	if text := os.Getenv("GENIEMQ_HOSTILE_SECONDS"); text != "" {
@@ -101,12 +111,13 @@ func (w *hostileWorker) unaffected(t *testing.T, others []aside, disturb func())
 	}
 	alone := make([]times, len(others))
 	for i, o := range others {
+		w.calm.ask(o.index, o.query, long/8)
 		w.ask(o.index, o.query, long/8) // warm
 		alone[i] = w.ask(o.index, o.query, long)
 	}
 	disturb()
-	var unready atomic.Int64
-	var watched atomic.Int64
+	var unready, watched atomic.Int64
+	var why atomic.Value
 	done := make(chan struct{})
 	defer close(done)
 	go func() {
@@ -116,24 +127,30 @@ func (w *hostileWorker) unaffected(t *testing.T, others []aside, disturb func())
 				return
 			case <-time.After(50 * time.Millisecond):
 			}
-			if watched.Add(1); w.ready() != nil {
+			watched.Add(1)
+			if err := w.ready(); err != nil && w.calm.ready() == nil {
 				unready.Add(1)
+				why.Store(err)
 			}
 		}
 	}()
 	time.Sleep(time.Second)
 	for i, o := range others {
+		besides := make(chan times, 1)
+		go func() { besides <- w.calm.ask(o.index, o.query, long) }()
 		during := w.ask(o.index, o.query, long)
+		calm := <-besides
 		t.Logf("%s, alone:  %v", o.name, alone[i])
 		t.Logf("%s, during: %v", o.name, during)
+		t.Logf("%s, beside: %v", o.name, calm)
 		// 3 times is what is wanted where nothing else runs. Here much else may; what fails takes seconds.
-		if limit := 5*alone[i].at(.99) + 50*time.Millisecond; during.at(.99) > limit {
-			t.Errorf("%s: p99 %v, %v without the message", o.name, during.at(.99), alone[i].at(.99))
+		if limit := 5*max(alone[i].at(.99), calm.at(.99)) + 50*time.Millisecond; during.at(.99) > limit {
+			t.Errorf("%s: p99 %v, %v without the message, %v beside it", o.name, during.at(.99), alone[i].at(.99), calm.at(.99))
 		}
 	}
 	t.Logf("unready at %d of %d looks", unready.Load(), watched.Load())
 	if unready.Load() > 0 {
-		t.Error("the worker was not ready")
+		t.Errorf("the worker was not ready, where another one was: %v", why.Load())
 	}
 }
 
@@ -172,7 +189,8 @@ func TestHostileWorkLongTexts(t *testing.T) {
 		t.Skip("takes minutes: not when tests are to be short")
 	}
 	path, first, long := longTexts(t)
-	w := startHostileWorker(t, path, buildFile(t, t.TempDir(), "people.csv", peopleSchema, peopleData))
+	people := buildFile(t, t.TempDir(), "people.csv", peopleSchema, peopleData)
+	w := startHostileWorker(t, path, people).beside(t, path, people)
 	query := fmt.Sprintf(`{"k":1000,"certify":true,"text":%q}`, long)
 	message := `{"queries":[` + strings.TrimSuffix(strings.Repeat(query+",", 120), ",") + `]}`
 	others := []aside{
@@ -330,8 +348,8 @@ func TestHostileWorkManyQueries(t *testing.T) {
 	}
 	words := lines(t, data(t, "words", "american-english-insane.gz"))
 	dir := t.TempDir()
-	w := startHostileWorker(t, buildFile(t, dir, "words.txt", wordsSchema, strings.Join(words, "\n")+"\n"),
-		buildFile(t, dir, "people.csv", peopleSchema, peopleData))
+	files := []string{buildFile(t, dir, "words.txt", wordsSchema, strings.Join(words, "\n")+"\n"), buildFile(t, dir, "people.csv", peopleSchema, peopleData)}
+	w := startHostileWorker(t, files...).beside(t, files...)
 	rng := seeded.Rand(t)
 	var queries []string
 	for range 60_000 {
