@@ -146,7 +146,7 @@ var rules = map[string]rule{
 	"service/identity":      {[]string{"consumer", "wire"}, []string{natsGo}},
 	"service/streamwatch":   {[]string{"internal/bell", "service/clock", "wire"}, []string{natsGo}},
 	// What is measured: data, their index, queries, and the right answers.
-	"bench/workload": {[]string{"wire", "index", "index/lsh", "index/levenshtein", "index/schema", "index/column", "index/similarity", "wire/value", "index/store", "index/postings", "index/load", "index/verify", "gpuexec", "service/translate"}, nil},
+	"bench/workload": {[]string{"wire", "index", "index/lsh", "index/levenshtein", "index/schema", "index/column", "index/similarity", "wire/value", "index/store", "index/postings", "index/load", "index/verify", "gpuexec", "service/translate", "bench/export"}, nil},
 	"bench": {
 		[]string{"bench/workload", "wire", "index", "index/postings", "index/store", "gpuexec", "gpuexec/cpu", "gpuexec/open", "gpuexec/flatscan", "client", "service", "service/broker", "service/config", "service/connection", "internal/bell"},
 		[]string{natsGo, nuid, "github.com/prometheus/common"},
@@ -235,8 +235,9 @@ var rules = map[string]rule{
 	"index/metric/columns":         {[]string{"index/metric/sums"}, nil},
 	"index/metric/cost":            {[]string{"index/levenshtein", "index/metric", "index/metric/sums", "internal/processor"}, nil},
 	"index/metric/descent":         {[]string{"index/metric", "index/metric/columns", "index/metric/sums", "index/metric/tree", "internal/pool"}, nil},
-	"bench/near":                   {[]string{"gpuexec", "index", "index/distance", "index/metric", "index/metric/tree", "index/postings", "bench/sets"}, nil},
-	"bench/sets":                   {[]string{"index", "index/nearest", "index/schema"}, nil},
+	"bench/near":                   {[]string{"gpuexec", "index", "index/distance", "index/metric", "index/metric/tree", "index/postings", "bench/sets", "bench/export"}, nil},
+	"bench/export":                 {[]string{"gpuexec"}, nil},
+	"bench/sets":                   {[]string{"index", "index/metric", "index/nearest", "index/schema"}, nil},
 	"internal/testkit/generated":   {nil, nil},
 	// Builds releases; no part of geniemq.
 	"internal/release": {nil, nil},

@@ -14,6 +14,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/distance"
+	"github.com/geniemq/geniemq/index/metric"
 	"github.com/geniemq/geniemq/index/postings"
 )
 
@@ -21,14 +22,16 @@ import (
 type Measurement struct {
 	Name        string
 	Short, Long string
-	Sets        []string // that are measured if nobody says which
+	// Times says what times are, and Counts which of some runs counts; empty: those of a core, and the least.
+	Times, Counts string
+	Sets          []string // that are measured if nobody says which
 	// Run measures a data set and tells of each result.
 	Run func(ctx context.Context, o *Options, set string, tell func(Result) error) error
 }
 
 // All are all measurements.
 func All() []Measurement {
-	return []Measurement{choice(), capacity(), growth(), permutation(), builds()}
+	return []Measurement{choice(), ways(), capacity(), growth(), permutation(), builds()}
 }
 
 // Options are what is measured, and on what.
@@ -41,6 +44,11 @@ type Options struct {
 	// Ks and Selectivity are what choice asks for, in place of what the set has: so many nearest, and what is within a radius that so many per cent of the objects are within.
 	Ks          []int
 	Selectivity []float64
+	// Batches are those of ways, which has an index of Paths (empty: those of the set), asks for a share Recall, if that is above 0, where a way does not find all, and compares the share Fraction by rank vectors, if that is. Export is a
+	// folder that it writes vectors into, for other programs to search.
+	Batches          []int
+	Paths, Export    string
+	Recall, Fraction float64
 	// Engine answers. Clock: times are those by the clock, and queries are asked again until a batch is full; else what a core worked for this process, so that what else runs on the machine
 	// does not count.
 	Engine gpuexec.Engine
@@ -119,7 +127,8 @@ type loaded struct {
 // load builds the index of a set, with access paths as a schema names them, and loads it.
 func (o *Options) load(ctx context.Context, s *sets.Set, paths string) (*loaded, error) {
 	began := time.Now()
-	x, err := s.Build(ctx, o.Workers, paths)
+	finds, _ := o.Engine.(metric.Engine)
+	x, err := s.Build(ctx, o.Workers, paths, finds)
 	if err != nil {
 		return nil, err
 	}
@@ -163,16 +172,9 @@ func (l *loaded) ask(ctx context.Context, requests []index.Request, question Que
 	if l.Clock {
 		n = max(n, l.Batch)
 	}
-	a := &asked{answers: make([]gpuexec.Answer, n)}
-	plans := make([]gpuexec.Plan, n)
-	for i := range plans {
-		made, err := l.plan(requests[i%len(requests)], &question)
-		if err != nil {
-			return nil, err
-		}
-		q := made.Query.(*distance.Query)
-		q.Explain = true
-		a.queries, plans[i] = append(a.queries, q), gpuexec.Plan{Family: made.Family, Query: q, K: q.K}
+	a, plans, err := l.plans(requests, n, question)
+	if err != nil {
+		return nil, err
 	}
 	sum := time.Duration(0)
 	for first := 0; first < n; first += l.Batch {
@@ -193,6 +195,21 @@ func (l *loaded) ask(ctx context.Context, requests []index.Request, question Que
 		}
 	}
 	return a, nil
+}
+
+// plans are those of so many queries, the same ones again where there are fewer requests.
+func (l *loaded) plans(requests []index.Request, n int, question Question) (*asked, []gpuexec.Plan, error) {
+	a, plans := &asked{answers: make([]gpuexec.Answer, n)}, make([]gpuexec.Plan, n)
+	for i := range plans {
+		made, err := l.plan(requests[i%len(requests)], &question)
+		if err != nil {
+			return nil, nil, err
+		}
+		q := made.Query.(*distance.Query)
+		q.Explain = true
+		a.queries, plans[i] = append(a.queries, q), gpuexec.Plan{Family: made.Family, Query: q, K: q.K}
+	}
+	return a, plans, nil
 }
 
 func (l *loaded) plan(request index.Request, q *Question) (index.Plan, error) {

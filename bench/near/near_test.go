@@ -1,7 +1,10 @@
 package near
 
 import (
+	"encoding/binary"
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/geniemq/geniemq/bench/sets"
@@ -13,7 +16,7 @@ import (
 func measured(t *testing.T, m Measurement, set string) (all []Result) {
 	t.Helper()
 	engine := cpu.New(gpuexec.CPUOptions{Workers: 1})
-	o := Options{Options: sets.Options{Objects: 800, Asked: 16}, Sets: []string{set}, Batch: 8, Runs: 1, Engine: engine}
+	o := Options{Options: sets.Options{Objects: 800, Asked: 16}, Sets: []string{set}, Batch: 8, Batches: []int{1, 8}, Recall: 0.9, Runs: 1, Engine: engine}
 	err := m.Do(t.Context(), o, func(r Result) error {
 		r.By("a test")
 		all = append(all, r)
@@ -35,6 +38,75 @@ func TestChoice(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
+}
+
+// Ways that find all do, in batches of any size, and others what they are asked for; the planner takes one of them.
+func TestWays(t *testing.T) {
+	methods := make(map[string]bool)
+	for _, r := range measured(t, ways(), "overlapping") {
+		r := r.(*WayResult)
+		methods[r.Method] = true
+		if exact := r.Taken != "cells"; exact && r.Found != 1 || r.Found < 0.8 || r.Took <= 0 || r.PerSecond <= 0 || r.Method != "auto" && r.Taken != r.Method {
+			t.Errorf("%+v", r)
+		}
+	}
+	if len(methods) != 3 {
+		t.Errorf("measured were %v, not scan, cells and auto", methods)
+	}
+}
+
+// What is exported is what was searched: whoever compares everything finds what a scan answers.
+func TestExport(t *testing.T) {
+	dir := t.TempDir()
+	engine := cpu.New(gpuexec.CPUOptions{Workers: 1})
+	o := Options{Options: sets.Options{Objects: 300, Asked: 7}, Sets: []string{"overlapping"}, Batches: []int{1}, Runs: 1, Export: dir, Engine: engine}
+	m := ways()
+	if err := errors.Join(m.Do(t.Context(), o, func(Result) error { return nil }), engine.Close()); err != nil {
+		t.Fatal(err)
+	}
+	const dims, k = 32, 100
+	points, queries, answers := numbers[float32](t, dir, "points.f32", 300*dims), numbers[float32](t, dir, "queries.f32", 7*dims), numbers[uint32](t, dir, "answers.u32", 7*k)
+	for q := range 7 {
+		last := -1.0
+		for _, id := range answers[q*k : (q+1)*k] {
+			sum := 0.0
+			for d := range dims {
+				v := float64(points[int(id)*dims+d]) - float64(queries[q*dims+d])
+				sum += v * v
+			}
+			if sum < last {
+				t.Fatalf("query %d: object %d is nearer than the one before it", q, id)
+			}
+			last = sum
+		}
+		nearer := 0
+		for id := range 300 {
+			sum := 0.0
+			for d := range dims {
+				v := float64(points[id*dims+d]) - float64(queries[q*dims+d])
+				sum += v * v
+			}
+			if sum <= last {
+				nearer++
+			}
+		}
+		if nearer != k {
+			t.Errorf("query %d: %d objects are as near as the last of %d answers", q, nearer, k)
+		}
+	}
+}
+
+func numbers[T any](t *testing.T, dir, name string, n int) []T {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(dir, "overlapping", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make([]T, n)
+	if size, err := binary.Decode(content, binary.LittleEndian, all); err != nil || size != len(content) {
+		t.Fatalf("%s: %d of %d bytes are read: %v", name, size, len(content), err)
+	}
+	return all
 }
 
 // Searches do about what was expected of them, and never less than they find.

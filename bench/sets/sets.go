@@ -4,6 +4,7 @@ package sets
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -12,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/metric"
 	"github.com/geniemq/geniemq/index/nearest"
 	"github.com/geniemq/geniemq/index/schema"
 )
@@ -26,6 +28,7 @@ type Set struct {
 	Objects []schema.Cell
 	Asked   []index.Request
 	Radii   []float64 // that are asked, the first of them few objects
+	Paths   string    // access paths that pay, or that are measured to tell whether they do
 
 	request func(c *schema.Cell) index.Request
 }
@@ -49,6 +52,7 @@ type kind struct {
 	ngram, dims          int
 	objects              int // at most, but for Options.Objects
 	radii                []float64
+	paths                string
 	read                 func(o *Options, n int) ([]schema.Cell, error) // n: made ones are so many
 }
 
@@ -56,19 +60,23 @@ type kind struct {
 func kinds() []kind {
 	const text, vector = "type: string", "type: vector"
 	return []kind{
-		{name: "cities", column: "type: point", metric: "geo", radii: []float64{10_000, 100_000}, read: cities},
-		{name: "atmosphere", column: vector, metric: "l1", dims: 7, radii: []float64{0.5, 2}, read: atmosphere},
-		{name: "digits", column: vector, metric: "l1", dims: 64, radii: []float64{60}, read: digits},
-		{name: "digits-cosine", column: vector, metric: "cosine", dims: 64, read: digits},
-		{name: "sift", column: vector, metric: "l2", dims: 128, radii: []float64{220}, read: sift},
-		{name: "words", column: text, metric: "edit", objects: 100_000, radii: []float64{1, 2}, read: words},
-		{name: "letters", column: text, metric: "edit", objects: 86_016, radii: []float64{3}, read: letters},
-		{name: "dna", column: text, metric: "edit", ngram: 8, radii: []float64{2, 8}, read: reads(72)},
-		{name: "dna64", column: text, metric: "edit", ngram: 8, radii: []float64{8}, read: reads(64)},
-		{name: "tloc", column: vector, metric: "l2", dims: 2, objects: 1_000_000, radii: []float64{0.01}, read: tloc},
-		{name: "vector", column: vector, metric: "cosine", dims: 300, objects: 200_000, read: embeddings},
-		{name: "strands", column: text, metric: "edit", ngram: 8, objects: 1_000_000, radii: []float64{8}, read: strands},
-		{name: "color", column: vector + ", storage: u8", metric: "l1", dims: colorDims, objects: 50_000, radii: []float64{1500}, read: colors},
+		{name: "cities", column: "type: point", metric: "geo", radii: []float64{10_000, 100_000}, paths: "tree", read: cities},
+		{name: "atmosphere", column: vector, metric: "l1", dims: 7, radii: []float64{0.5, 2}, paths: "tree", read: atmosphere},
+		{name: "digits", column: vector, metric: "l1", dims: 64, radii: []float64{60}, paths: "tree", read: digits},
+		{name: "digits-cosine", column: vector, metric: "cosine", dims: 64, paths: "tree", read: digits},
+		{name: "sift", column: vector, metric: "l2", dims: 128, radii: []float64{220}, paths: "tree, cells", read: sift},
+		{name: "words", column: text, metric: "edit", objects: 100_000, radii: []float64{1, 2}, paths: "tree, ngram", read: words},
+		{name: "letters", column: text, metric: "edit", objects: 86_016, radii: []float64{3}, paths: "tree, permutation", read: letters},
+		{name: "dna", column: text, metric: "edit", ngram: 8, radii: []float64{2, 8}, paths: "tree, ngram", read: reads(72)},
+		{name: "dna64", column: text, metric: "edit", ngram: 8, radii: []float64{8}, paths: "tree, ngram", read: reads(64)},
+		{name: "tloc", column: vector, metric: "l2", dims: 2, objects: 1_000_000, radii: []float64{0.01}, paths: "tree", read: tloc},
+		{name: "vector", column: vector, metric: "cosine", dims: 300, objects: 200_000, paths: "cells", read: embeddings},
+		{name: "strands", column: text, metric: "edit", ngram: 8, objects: 1_000_000, radii: []float64{8}, paths: "ngram", read: strands},
+		{name: "clusters", column: vector, metric: "l2", dims: 32, objects: 4_500_000, paths: "cells", read: around(20_000, 32, 0.1)},
+		{name: "overlapping", column: vector, metric: "l2", dims: 32, objects: 4_500_000, paths: "cells", read: around(2000, 32, 0.75)},
+		{name: "gaussian", column: vector, metric: "l2", dims: 32, objects: 4_500_000, paths: "cells", read: around(1, 32, 1)},
+		{name: "gaussian128", column: vector, metric: "l2", dims: 128, objects: 4_500_000, paths: "scan", read: around(1, 128, 1)},
+		{name: "color", column: vector + ", storage: u8", metric: "l1", dims: colorDims, objects: 50_000, radii: []float64{1500}, paths: "cells", read: colors},
 	}
 }
 
@@ -94,7 +102,7 @@ func Open(name string, o Options) (*Set, error) {
 	if err != nil {
 		return nil, fmt.Errorf("data set %s: %w", name, err)
 	}
-	s := &Set{Name: name, Column: k.column, Metric: k.metric, NGram: k.ngram, Dims: k.dims, Radii: k.radii, request: byVector}
+	s := &Set{Name: name, Column: k.column, Metric: k.metric, NGram: k.ngram, Dims: k.dims, Radii: k.radii, Paths: k.paths, request: byVector}
 	switch {
 	case s.Texts():
 		s.request = byText
@@ -137,8 +145,8 @@ func (s *Set) Members(n int) (all []index.Request) {
 	return all
 }
 
-// Build builds the index of the set, in memory, with access paths as a schema names them. The only column is c.
-func (s *Set) Build(ctx context.Context, workers int, paths string) (*index.Index, error) {
+// Build builds the index of the set, in memory, with access paths as a schema names them. The only column is c. An engine, if there is one, finds nearest vectors.
+func (s *Set) Build(ctx context.Context, workers int, paths string, engine metric.Engine) (*index.Index, error) {
 	more := ""
 	if s.NGram > 0 && strings.Contains(paths, "ngram") {
 		more = fmt.Sprintf(", ngram: %d", s.NGram)
@@ -154,6 +162,10 @@ func (s *Set) Build(ctx context.Context, workers int, paths string) (*index.Inde
 	if err != nil {
 		return nil, err
 	}
+	var failed error
+	if engine != nil {
+		objects.FindBy(engine, func(note string) { failed = errors.New(note) })
+	}
 	next := 0
 	if err := objects.AddAll(ctx, index.Source{Next: func(rec *schema.Record) error {
 		if next == len(s.Objects) {
@@ -166,7 +178,7 @@ func (s *Set) Build(ctx context.Context, workers int, paths string) (*index.Inde
 		return nil, err
 	}
 	file, err := objects.Bytes(ctx)
-	if err != nil {
+	if err := cmp.Or(err, failed); err != nil {
 		return nil, err
 	}
 	return index.OpenBytes(file)

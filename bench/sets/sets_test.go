@@ -10,7 +10,7 @@ import (
 )
 
 // made are the data sets that need no files.
-var made = []string{"vector", "strands", "color"}
+var made = []string{"vector", "strands", "color", "overlapping"}
 
 func TestShareAndDistinct(t *testing.T) {
 	same := func(a, b schema.Cell) bool {
@@ -37,7 +37,7 @@ func TestShareAndDistinct(t *testing.T) {
 		if !slices.EqualFunc(s.Objects, again.Objects, same) {
 			t.Errorf("%s is another one when it is made again", name)
 		}
-		if _, err := s.Build(context.Background(), 1, "index: [scan]"); err != nil {
+		if _, err := s.Build(context.Background(), 1, "index: [scan]", nil); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -49,7 +49,12 @@ func TestExport(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var s shape
+		var s struct {
+			Workload               string
+			Seed                   uint64
+			Objects, Queries, Dims int
+			K                      int
+		}
 		if err := json.Unmarshal(text, &s); err != nil || s.Workload != name || s.Objects != objects || s.Queries != queries || s.K != 10 || s.Seed != 1 {
 			t.Fatalf("%+v, %v", s, err)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -30,7 +31,7 @@ func (c *cli) benchNearCommand(m *near.Measurement) *cobra.Command {
 		Short: m.Short,
 		Long: m.Long + `
 
-Times are what a core worked, so that what else the machine does hardly counts; of other engines than the CPU's with one core they are by the clock, with full batches.
+` + cmp.Or(m.Times, `Times are what a core worked, so that what else the machine does hardly counts; of other engines than the CPU's with one core they are by the clock, with full batches.`) + `
 Data sets: ` + strings.Join(sets.Names(), ", ") + `; some are made, with a fixed seed.`,
 		Example: fmt.Sprintf("  geniemq bench %[1]s\n  geniemq bench %[1]s --sets %[2]s --engine auto", m.Name, m.Sets[0]),
 		Args:    cobra.NoArgs,
@@ -43,6 +44,9 @@ Data sets: ` + strings.Join(sets.Names(), ", ") + `; some are made, with a fixed
 			}
 			if opts.Batch < 1 || opts.Runs < 1 || opts.Objects < 0 || opts.Asked < 1 {
 				return usagef("--batch, --runs and --asked must be above 0, and --objects not negative")
+			}
+			if slices.ContainsFunc(opts.Batches, func(n int) bool { return n < 1 }) || !(opts.Recall >= 0 && opts.Recall <= 1) || !(opts.Fraction >= 0 && opts.Fraction <= 1) {
+				return usagef("--batches takes numbers from 1, and --recall and --fraction are shares: use a number from 0 to 1")
 			}
 			if slices.ContainsFunc(opts.Ks, func(k int) bool { return k < 1 }) || slices.ContainsFunc(opts.Selectivity, func(s float64) bool { return !(s > 0 && s <= 100) }) {
 				return usagef("--k takes numbers from 1, and --selectivity per cent above 0 and up to 100")
@@ -78,12 +82,20 @@ Data sets: ` + strings.Join(sets.Names(), ", ") + `; some are made, with a fixed
 	set.Float64Var(&opts.Share, "share", 0, "share of these objects that are taken, at most 1 (0: all)")
 	set.IntVar(&opts.Asked, "asked", 256, "queries, which are held out of the objects, one in 32 of them at most")
 	set.Uint64Var(&opts.Seed, "seed", 0, "seed of made data, and of what is held out")
-	set.IntVar(&opts.Batch, "batch", 64, "queries of a call")
-	if m.Name == "choice" {
+	if opts.Batch = 64; m.Name != "ways" {
+		set.IntVar(&opts.Batch, "batch", opts.Batch, "queries of a call")
+	} else {
+		set.IntSliceVar(&opts.Batches, "batches", []int{1, 32, 512, 1024, 16384}, "queries of a call; more than are held out are asked again")
+		set.StringVar(&opts.Paths, "paths", "", "access paths to build, like \"tree, cells\" (default: those of the data set)")
+		set.Float64Var(&opts.Recall, "recall", 0.995, "share of the nearest that ways which do not find all are asked for")
+		set.Float64Var(&opts.Fraction, "fraction", 0, "share of the objects that rank vectors compare (0: by --recall)")
+		set.StringVar(&opts.Export, "export", "", "write vectors, queries and what a scan answers into folders of this one, for other programs")
+	}
+	if m.Name == "choice" || m.Name == "ways" {
 		set.IntSliceVar(&opts.Ks, "k", nil, "ask for so many nearest (default: those of the data set, and its radii)")
 		set.Float64SliceVar(&opts.Selectivity, "selectivity", nil, "ask for what is within radii that so many per cent of the objects are within, like 0.01,0.32")
 	}
-	set.IntVar(&opts.Runs, "runs", 3, "runs of each call, of which the least time counts")
+	set.IntVar(&opts.Runs, "runs", 3, "runs of each call, of which the "+cmp.Or(m.Counts, "least")+" time counts")
 	engine.register(set, gpuexec.CPU, 1)
 	return cmd
 }
