@@ -5,8 +5,8 @@
 Files hold JSON lines, anything else in them is skipped. One panel per axis, one curve per workload: match + select of a batch;
 dotted: the whole call.
 
-Of `geniemq bench capacity` it draws the distances by the capacity of a tree, a panel per data set, a curve per question; dotted: what was expected. The table has
-the expected by the measured. Of `geniemq bench growth`, where NAME has growth in it, it draws the time of a query by
+Of `geniemq bench capacity` it draws the distances by the capacity of a tree, a panel per data set, a curve per question; dotted: what was expected; where NAME
+has time in it, the time of a query. The table has the expected by the measured. Of `geniemq bench growth`, where NAME has growth in it, it draws the time of a query by
 the share of the objects, a panel per data set, a curve per way.
 """
 import json
@@ -110,10 +110,12 @@ def capacity_table(lines):
 
 
 def draw_capacities(lines, path):
+    measured, expected, what = ("took_us", "expected_us", "us") if "time" in path else ("distances", "expected_distances", "distances")
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib import ticker
 
     names = list(dict.fromkeys(data for data, bounds, _ in lines if bounds == "pivot"))
     rows = (len(names) + 3) // 4
@@ -122,15 +124,20 @@ def draw_capacities(lines, path):
         curves = [(asked, points) for (data, bounds, asked), points in lines.items() if data == name and bounds == "pivot"]
         for i, (asked, points) in enumerate(curves):
             x = [r["capacity"] for r in points]
-            panel.plot(x, [r["distances"] for r in points], marker="o", color=f"C{i}", label=asked)
-            panel.plot(x, [r["expected_distances"] for r in points], linestyle=":", color=f"C{i}")
+            panel.plot(x, [r[measured] for r in points], marker="o", color=f"C{i}", label=asked)
+            panel.plot(x, [r[expected] for r in points], linestyle=":", color=f"C{i}")
         panel.set(title=f'{name}, {curves[0][1][0]["objects"]:,}', xlabel="capacity", xscale="log", yscale="log", xticks=x, xticklabels=x)
-        panel.minorticks_off()
+        panel.xaxis.set_minor_locator(ticker.NullLocator())
+        low, high = panel.get_ylim()
+        if high < 30 * low:  # too few powers of ten to read it by
+            panel.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+            panel.yaxis.set_minor_locator(ticker.NullLocator())
+        panel.yaxis.set_major_formatter(ticker.StrMethodFormatter("{x:,g}"))
         panel.grid(True, which="major", alpha=0.3)
         panel.legend(fontsize=8)
     for panel in list(panels.flat)[len(names):]:
         panel.axis("off")
-    panels[0][0].set_ylabel("distances per query (dotted: expected)")
+    panels[0][0].set_ylabel(f"{what} per query (dotted: expected)")
     figure.tight_layout()
     figure.savefig(path)
 
