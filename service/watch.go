@@ -26,14 +26,21 @@ func (s *Service) brokerMended(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, mendedWait)
 	defer cancel()
-	for !s.nc.IsConnected() && ctx.Err() == nil {
-		bell.Sleep(ctx, 10*time.Millisecond)
+	// What is asked on the connection to the server of before is lost with it, and that this is gone may not have been noticed yet. It answers no ping.
+	for s.ping(ctx) != nil && bell.Sleep(ctx, 10*time.Millisecond) {
 	}
 	for _, class := range s.classes {
 		if err := streams.RemoveSettled(ctx, s.js, s.subjects.Stream(class)); err != nil {
 			s.log.Warn("queries that were answered while the disk was full are still in their stream", "error", err)
 		}
 	}
+}
+
+// ping is nil when the server has answered, which has a second for it.
+func (s *Service) ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	return s.nc.FlushWithContext(ctx)
 }
 
 // keep makes a connection that the service needs, while it starts: it is ready while it has that, and closes it at its end.
