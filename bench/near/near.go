@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/geniemq/geniemq/bench/sets"
@@ -29,11 +30,6 @@ type Measurement struct {
 	Run func(ctx context.Context, o *Options, set string, tell func(Result) error) error
 }
 
-// All are all measurements.
-func All() []Measurement {
-	return []Measurement{choice(), ways(), capacity(), growth(), permutation(), builds()}
-}
-
 // Options are what is measured, and on what.
 type Options struct {
 	sets.Options
@@ -53,6 +49,31 @@ type Options struct {
 	// does not count.
 	Engine gpuexec.Engine
 	Clock  bool
+}
+
+// Check says what of the options cannot be. It begins with the name of one.
+func (o *Options) Check() error {
+	share := func(x float64) bool { return x >= 0 && x <= 1 }
+	switch {
+	case !share(o.Share):
+		return fmt.Errorf("share %v is no share: use a number up to 1, or 0 for all", o.Share)
+	case o.Batch < 1 || slices.ContainsFunc(o.Batches, func(n int) bool { return n < 1 }):
+		return errors.New("batch, and each of --batches, is a number above 0")
+	case o.Runs < 1 || o.Asked < 1 || o.Objects < 0:
+		return errors.New("runs and --asked are above 0, and --objects is not negative")
+	case !share(o.Recall) || !share(o.Fraction):
+		return errors.New("recall and --fraction are shares: use a number from 0 to 1")
+	case slices.ContainsFunc(o.Ks, func(k int) bool { return k < 1 }):
+		return errors.New("k takes numbers from 1")
+	case slices.ContainsFunc(o.Selectivity, func(s float64) bool { return !(s > 0 && s <= 100) }):
+		return errors.New("selectivity takes per cent above 0 and up to 100")
+	}
+	for _, name := range o.Sets {
+		if all := sets.Names(); !slices.Contains(all, name) {
+			return fmt.Errorf("sets %q is unknown: use some of %s", name, strings.Join(all, ", "))
+		}
+	}
+	return nil
 }
 
 // Result is what is told of a measurement. It marshals to JSON.

@@ -31,7 +31,7 @@ const slowest = time.Second
 
 func ways() Measurement {
 	return Measurement{
-		Name: "ways", Short: "Measure every way of an index by how many queries are asked together",
+		Name: "ways", Short: "Measure every way of an index by the size of batches",
 		Long: `Ways asks each index by every way that it has, and as the planner chooses, in batches of 1 to 16,384 queries, and tells what a batch takes as a whole and on a
 device, and the share of what there is that it finds. Larger batches are left out where a call takes a second.`,
 		Times: "Times are by the clock.", Counts: "median",

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -39,22 +38,8 @@ Data sets: ` + strings.Join(sets.Names(), ", ") + `; some are made, with a fixed
 			if err := c.environment(cmd); err != nil {
 				return err
 			}
-			if !(opts.Share >= 0 && opts.Share <= 1) {
-				return usagef("--share %v is no share: use a number up to 1, or 0 for all", opts.Share)
-			}
-			if opts.Batch < 1 || opts.Runs < 1 || opts.Objects < 0 || opts.Asked < 1 {
-				return usagef("--batch, --runs and --asked must be above 0, and --objects not negative")
-			}
-			if slices.ContainsFunc(opts.Batches, func(n int) bool { return n < 1 }) || !(opts.Recall >= 0 && opts.Recall <= 1) || !(opts.Fraction >= 0 && opts.Fraction <= 1) {
-				return usagef("--batches takes numbers from 1, and --recall and --fraction are shares: use a number from 0 to 1")
-			}
-			if slices.ContainsFunc(opts.Ks, func(k int) bool { return k < 1 }) || slices.ContainsFunc(opts.Selectivity, func(s float64) bool { return !(s > 0 && s <= 100) }) {
-				return usagef("--k takes numbers from 1, and --selectivity per cent above 0 and up to 100")
-			}
-			for _, name := range opts.Sets {
-				if !slices.Contains(sets.Names(), name) {
-					return usagef("--sets %q is unknown: use some of %s", name, strings.Join(sets.Names(), ", "))
-				}
+			if err := opts.Check(); err != nil {
+				return usagef("--%v", err)
 			}
 			e, err := engine.open(c)
 			if err != nil {

@@ -1,0 +1,6 @@
+package near
+
+// All are all measurements.
+func All() []Measurement {
+	return []Measurement{choice(), ways(), capacity(), growth(), permutation(), builds()}
+}
