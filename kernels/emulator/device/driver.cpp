@@ -20,6 +20,7 @@
 #include <string>
 
 #include "launch.h"
+#include "memory.h"
 
 #define API extern "C" __attribute__((visibility("default"))) int
 
@@ -114,7 +115,7 @@ uint8_t* map(size_t pages) {
 }
 
 constexpr uint8_t kSlack = 0xa5;
-constexpr size_t kPoisoned = 1 << 20;  // so many bytes of an allocation are nonsense at first, the others 0
+constexpr size_t kPoisoned = 16 << 20;  // so many bytes of an allocation are nonsense at first, the others 0
 
 int allocate(void** to, size_t bytes, Device* device) {
   if (bytes == 0) return kInvalidValue;
@@ -433,7 +434,9 @@ API cuMemGetInfo_v2(size_t* free, size_t* total) {
 API cuMemAlloc_v2(void** p, size_t bytes) {
   CURRENT
   const int r = allocate(p, bytes, here);
-  if (r == kSuccess) memset(*p, 0xcd, bytes < kPoisoned ? bytes : kPoisoned);
+  if (r != kSuccess) return r;
+  memset(*p, 0xcd, bytes < kPoisoned ? bytes : kPoisoned);
+  unwritten(*p, bytes);
   return r;
 }
 API cuMemFree_v2(void* p) {

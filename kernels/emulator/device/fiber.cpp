@@ -11,6 +11,7 @@
 #include <string>
 
 #include "launch.h"
+#include "memory.h"
 
 namespace emulated {
 
@@ -357,6 +358,7 @@ void addSeats(uint32_t wanted) {
       perror("geniemq emulated device: memory for the threads of a block");
       abort();
     }
+    for (uint32_t t = 0; t < kThreads; t++) isStack(stackOf(*s, t), kStack);
     seats.push_back(s);
   }
 }
