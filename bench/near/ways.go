@@ -42,7 +42,7 @@ device, and the share of what there is that it finds. Larger batches are left ou
 				return err
 			}
 			return o.with(ctx, set, "index: ["+cmp.Or(o.Paths, s.Paths)+"]", func(l *loaded) error {
-				if o.Export != "" {
+				if o.Export != "" && s.Dims > 0 {
 					if err := l.export(ctx); err != nil {
 						return err
 					}
@@ -161,11 +161,8 @@ func median(all []float64) float64 {
 	return all[len(all)/2]
 }
 
-// export writes the set's vectors, and the nearest of each query that a scan finds.
+// export writes the vectors of a set that has some, and the nearest of each query that a scan finds.
 func (l *loaded) export(ctx context.Context) error {
-	if l.set.Dims == 0 {
-		return fmt.Errorf("data set %s has no vectors to export", l.set.Name)
-	}
 	k := 100
 	a, plans, err := l.plans(l.set.Asked, len(l.set.Asked), Question{K: k, Method: distance.Scan})
 	if err != nil {

@@ -74,7 +74,7 @@ Data sets: ` + strings.Join(sets.Names(), ", ") + `; some are made, with a fixed
 		set.StringVar(&opts.Paths, "paths", "", "access paths to build, like \"tree, cells\" (default: those of the data set)")
 		set.Float64Var(&opts.Recall, "recall", 0.995, "share of the nearest that ways which do not find all are asked for")
 		set.Float64Var(&opts.Fraction, "fraction", 0, "share of the objects that rank vectors compare (0: by --recall)")
-		set.StringVar(&opts.Export, "export", "", "write vectors, queries and what a scan answers into folders of this one, for other programs")
+		set.StringVar(&opts.Export, "export", "", "write the vectors of sets that have some, queries and what a scan answers into folders of this one, for other programs")
 	}
 	if m.Name == "choice" || m.Name == "ways" {
 		set.IntSliceVar(&opts.Ks, "k", nil, "ask for so many nearest (default: those of the data set, and its radii)")
