@@ -190,7 +190,7 @@ func Engine(ctx context.Context, w *workload.Workload, engine gpuexec.Engine, op
 		r.Achieved = limits.achieved(work, demandOf(w.Index, w.Postings, w.Plans, work), r.MatchSelectMs)
 	}
 	if opts.Export != "" {
-		if err := w.Export(opts.Export, answers); err != nil {
+		if err := w.Export(ctx, opts.Export, answers); err != nil {
 			return nil, fmt.Errorf("exporting: %w", err)
 		}
 	}

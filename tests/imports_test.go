@@ -236,8 +236,8 @@ var rules = map[string]rule{
 	"index/metric/cost":            {[]string{"index/levenshtein", "index/metric", "index/metric/sums", "internal/processor"}, nil},
 	"index/metric/descent":         {[]string{"index/metric", "index/metric/columns", "index/metric/sums", "index/metric/tree", "internal/pool"}, nil},
 	"bench/near":                   {[]string{"gpuexec", "index", "index/distance", "index/metric", "index/metric/tree", "index/postings", "bench/sets", "bench/export"}, nil},
-	"bench/export":                 {[]string{"gpuexec"}, nil},
-	"bench/sets":                   {[]string{"index", "index/metric", "index/nearest", "index/schema"}, nil},
+	"bench/export":                 {[]string{"gpuexec", "internal/spread"}, nil},
+	"bench/sets":                   {[]string{"index", "index/metric", "index/nearest", "index/schema", "internal/spread"}, nil},
 	"internal/testkit/generated":   {nil, nil},
 	// Builds releases; no part of geniemq.
 	"internal/release": {nil, nil},

@@ -3,6 +3,7 @@ package export
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -10,9 +11,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"sync"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/internal/spread"
 )
 
 // Vectors are what is searched, what is asked for, and what was answered.
@@ -54,7 +55,7 @@ type shape struct {
 // Write writes what another program needs to answer the same queries exactly, as little-endian arrays without a header: points.f32 and
 // queries.f32, rows of float32, and answers.u32, rows of K object ids (short answers end in 0xffffffff); shape.json says how long the rows are. The
 // folder is made where it is not there.
-func (v *Vectors) Write(dir string) error {
+func (v *Vectors) Write(ctx context.Context, dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("making the folder of the export: %w", err)
 	}
@@ -63,7 +64,7 @@ func (v *Vectors) Write(dir string) error {
 		err = os.WriteFile(filepath.Join(dir, "shape.json"), text, 0o600)
 	}
 	return errors.Join(err,
-		writeArray(filepath.Join(dir, "points.f32"), v.points),
+		writeArray(filepath.Join(dir, "points.f32"), func(write func(any) error) error { return v.points(ctx, write) }),
 		writeArray(filepath.Join(dir, "queries.f32"), func(write func(any) error) error {
 			for _, q := range v.Queries {
 				if err := write(q); err != nil {
@@ -87,23 +88,20 @@ func (v *Vectors) Write(dir string) error {
 }
 
 // points writes the objects, some at a time, which all cores make.
-func (v *Vectors) points(write func(any) error) error {
+func (v *Vectors) points(ctx context.Context, write func(any) error) error {
 	const together = 1 << 14
 	points := make([]float32, together*v.Dims)
 	for first := 0; first < v.Objects; first += together {
 		n := min(together, v.Objects-first)
-		var made sync.WaitGroup
-		each := (n-1)/runtime.GOMAXPROCS(0) + 1
-		for lo := 0; lo < n; lo += each {
-			made.Go(func() {
-				var x []float32
-				for i := lo; i < min(lo+each, n); i++ {
-					x = v.Object(x, first+i)
-					copy(points[i*v.Dims:], x)
-				}
-			})
+		if err := spread.Run(ctx, runtime.GOMAXPROCS(0), n, func() func(i int) {
+			var x []float32
+			return func(i int) {
+				x = v.Object(x, first+i)
+				copy(points[i*v.Dims:], x)
+			}
+		}); err != nil {
+			return err
 		}
-		made.Wait()
 		if err := write(points[:n*v.Dims]); err != nil {
 			return err
 		}

@@ -23,9 +23,8 @@ import (
 type Measurement struct {
 	Name        string
 	Short, Long string
-	// Times says what times are, and Counts which of some runs counts; empty: those of a core, and the least.
-	Times, Counts string
-	Sets          []string // that are measured if nobody says which
+	Clock       bool     // times are medians by the clock; else as Options.Clock says, and the least
+	Sets        []string // that are measured if nobody says which
 	// Run measures a data set and tells of each result.
 	Run func(ctx context.Context, o *Options, set string, tell func(Result) error) error
 }
@@ -37,14 +36,15 @@ type Options struct {
 	Batch   int // queries of a call
 	Runs    int // of each call, of which the least time counts
 	Workers int // that build; 0: one per processor
-	// Ks and Selectivity are what choice asks for, in place of what the set has: so many nearest, and what is within a radius that so many per cent of the objects are within.
+	// Ks and Selectivity are what choice and ways ask for, in place of what the set has: so many nearest, and what is within a radius that so many per cent of the objects are within.
 	Ks          []int
 	Selectivity []float64
-	// Batches are those of ways, which has an index of Paths (empty: those of the set), asks for a share Recall, if that is above 0, where a way does not find all, and compares the share Fraction by rank vectors, if that is. Export is a
-	// folder that it writes vectors into, for other programs to search.
-	Batches          []int
-	Paths, Export    string
-	Recall, Fraction float64
+	// What follows is for ways alone.
+	Batches  []int   // queries of a call, one size after the other
+	Paths    string  // of the index, like "tree, cells"; empty: those of the set
+	Recall   float64 // that is asked for where a way need not find all; 0: none
+	Fraction float64 // of the objects that rank vectors compare; 0: by Recall
+	Export   string  // folder that vectors are written into, for other programs to search; empty: they are not
 	// Engine answers. Clock: times are those by the clock, and queries are asked again until a batch is full; else what a core worked for this process, so that what else runs on the machine
 	// does not count.
 	Engine gpuexec.Engine

@@ -34,8 +34,8 @@ func ways() Measurement {
 		Name: "ways", Short: "Measure every way of an index by the size of batches",
 		Long: `Ways asks each index by every way that it has, and as the planner chooses, in batches of 1 to 16,384 queries, and tells what a batch takes as a whole and on a
 device, and the share of what there is that it finds. Larger batches are left out where a call takes a second.`,
-		Times: "Times are by the clock.", Counts: "median",
-		Sets: []string{"tloc", "vector", "letters", "strands", "color", "clusters", "overlapping", "gaussian", "gaussian128"},
+		Clock: true,
+		Sets:  []string{"tloc", "vector", "letters", "strands", "color", "clusters", "overlapping", "gaussian", "gaussian128"},
 		Run: func(ctx context.Context, o *Options, set string, tell func(Result) error) error {
 			s, err := sets.Open(set, o.Options)
 			if err != nil {
@@ -63,10 +63,6 @@ device, and the share of what there is that it finds. Larger batches are left ou
 
 // ways measures all of them, and what the planner chooses after it has seen them.
 func (l *loaded) ways(ctx context.Context, q Question, tell func(Result) error) error {
-	batches := l.Batches
-	if len(batches) == 0 {
-		batches = []int{1, 32, 512, 1024, 16384}
-	}
 	all, err := l.exactly(ctx, q)
 	if err != nil {
 		return fmt.Errorf("%v, by a scan: %w", &q, err)
@@ -84,7 +80,7 @@ func (l *loaded) ways(ctx context.Context, q Question, tell func(Result) error) 
 				own.Recall = l.Recall
 			}
 		}
-		for _, batch := range batches {
+		for _, batch := range l.Batches {
 			r, err := l.way(ctx, own, batch, all)
 			if err != nil {
 				return fmt.Errorf("%v, by %s, batches of %d: %w", &q, q.Method, batch, err)
@@ -126,7 +122,7 @@ func (l *loaded) search(ctx context.Context, plans []gpuexec.Plan, answers []gpu
 	return nil
 }
 
-// way measures one of them with batches of one size: of a lone query, with as many as are compared.
+// way measures one of them with batches of one size: of small ones 64, and no more queries than are compared, so that no lone query speaks for all.
 func (l *loaded) way(ctx context.Context, q Question, batch int, all *asked) (*WayResult, error) {
 	n := max(batch, min(len(all.answers)/batch*batch, 64*batch))
 	a, plans, err := l.plans(l.set.Asked, n, q)
@@ -163,7 +159,7 @@ func median(all []float64) float64 {
 
 // export writes the vectors of a set that has some, and the nearest of each query that a scan finds.
 func (l *loaded) export(ctx context.Context) error {
-	k := 100
+	const k = 100
 	a, plans, err := l.plans(l.set.Asked, len(l.set.Asked), Question{K: k, Method: distance.Scan})
 	if err != nil {
 		return err
@@ -178,15 +174,18 @@ func (l *loaded) export(ctx context.Context) error {
 	for _, r := range l.set.Asked {
 		v.Queries = append(v.Queries, []float32(r.Vector))
 	}
-	return v.Write(filepath.Join(l.Export, l.set.Name))
+	return v.Write(ctx, filepath.Join(l.Export, l.set.Name))
 }
 
 // Line implements Result.
 func (r *WayResult) Line() string {
-	taken := ""
+	taken, device := "", ""
 	if r.Taken != r.Method {
 		taken = " (" + r.Taken + ")"
 	}
-	return fmt.Sprintf("%s, %v, by %s%s, batches of %d: %.3f ms, %.3f on the device, %.0f per second, %.4f found, %.0f distances", r.Set, &r.Question, r.Method, taken, r.Batch, r.Took, r.Device, r.PerSecond, r.Found,
+	if r.Device > 0 {
+		device = fmt.Sprintf(", %.3f on the device", r.Device)
+	}
+	return fmt.Sprintf("%s, %v, by %s%s, batches of %d: %.3f ms%s, %.0f per second, %.4f found, %.0f distances", r.Set, &r.Question, r.Method, taken, r.Batch, r.Took, device, r.PerSecond, r.Found,
 		r.Distances)
 }

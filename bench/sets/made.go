@@ -1,14 +1,15 @@
 package sets
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
 	"sort"
-	"sync"
 
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/spread"
 )
 
 // source is what a made data set is drawn from.
@@ -124,7 +125,7 @@ func colors(o *Options, n int) ([]schema.Cell, error) {
 }
 
 // around makes vectors around one of so many others, by so much of what these are apart.
-func around(centres, dims int, spread float64) func(o *Options, n int) ([]schema.Cell, error) {
+func around(centres, dims int, noise float64) func(o *Options, n int) ([]schema.Cell, error) {
 	return func(o *Options, n int) ([]schema.Cell, error) {
 		middle := make([]float64, centres*dims)
 		rng := source(o, 'a')
@@ -132,21 +133,15 @@ func around(centres, dims int, spread float64) func(o *Options, n int) ([]schema
 			middle[i] = rng.NormFloat64()
 		}
 		elements, cells := make([]float32, n*dims), make([]schema.Cell, n)
-		var made sync.WaitGroup
-		each := n/runtime.GOMAXPROCS(0) + 1
-		for first := 0; first < n; first += each {
-			made.Go(func() {
-				for i := first; i < min(first+each, n); i++ {
-					rng := rand.New(rand.NewPCG(o.Seed+1, uint64(i)))
-					from, x := rng.IntN(centres)*dims, elements[i*dims:(i+1)*dims:(i+1)*dims]
-					for j := range x {
-						x[j] = float32(middle[from+j] + spread*rng.NormFloat64())
-					}
-					cells[i].Vector = x
+		return cells, spread.Run(context.Background(), runtime.GOMAXPROCS(0), n, func() func(i int) {
+			return func(i int) {
+				rng := rand.New(rand.NewPCG(o.Seed+1, uint64(i)))
+				from, x := rng.IntN(centres)*dims, elements[i*dims:(i+1)*dims:(i+1)*dims]
+				for j := range x {
+					x[j] = float32(middle[from+j] + noise*rng.NormFloat64())
 				}
-			})
-		}
-		made.Wait()
-		return cells, nil
+				cells[i].Vector = x
+			}
+		})
 	}
 }

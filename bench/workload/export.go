@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/geniemq/geniemq/bench/export"
@@ -15,7 +16,7 @@ type vectors struct {
 }
 
 // Export writes vectors, queries and answers for other programs. Only w1, w5 and w5sift have vectors.
-func (w *Workload) Export(dir string, answers []gpuexec.Answer) error {
+func (w *Workload) Export(ctx context.Context, dir string, answers []gpuexec.Answer) error {
 	if w.vectors == nil || len(w.vectors.queries) == 0 {
 		return fmt.Errorf("workload %s has no vectors to export", w.Name)
 	}
@@ -23,5 +24,5 @@ func (w *Workload) Export(dir string, answers []gpuexec.Answer) error {
 		Name: w.Name, Metric: "l2", Seed: w.Options.Seed, Dims: len(w.vectors.queries[0]), Objects: w.vectors.objects, Object: w.vectors.object, Queries: w.vectors.queries,
 		K: w.Options.K, Answer: export.Hits(answers),
 	}
-	return v.Write(dir)
+	return v.Write(ctx, dir)
 }

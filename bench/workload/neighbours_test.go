@@ -42,7 +42,7 @@ func TestExport(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "made")
 		answers := make([]gpuexec.Answer, queries)
 		answers[3].Hits = []gpuexec.Hit{{ID: 17}, {ID: 4}}
-		if err := w.Export(dir, answers); err != nil {
+		if err := w.Export(t.Context(), dir, answers); err != nil {
 			t.Fatal(err)
 		}
 		text, err := os.ReadFile(filepath.Join(dir, "shape.json"))

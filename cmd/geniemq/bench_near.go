@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -25,12 +24,16 @@ func (c *cli) benchNearCommands() (all []*cobra.Command) {
 func (c *cli) benchNearCommand(m *near.Measurement) *cobra.Command {
 	var opts near.Options
 	var engine engineFlags
+	times, counts := "Times are what a core worked, so that what else the machine does hardly counts; of other engines than the CPU's with one core they are by the clock, with full batches.", "least"
+	if m.Clock {
+		times, counts = "Times are by the clock.", "median"
+	}
 	cmd := &cobra.Command{
 		Use:   m.Name,
 		Short: m.Short,
 		Long: m.Long + `
 
-` + cmp.Or(m.Times, `Times are what a core worked, so that what else the machine does hardly counts; of other engines than the CPU's with one core they are by the clock, with full batches.`) + `
+` + times + `
 Data sets: ` + strings.Join(sets.Names(), ", ") + `; some are made, with a fixed seed.`,
 		Example: fmt.Sprintf("  geniemq bench %[1]s\n  geniemq bench %[1]s --sets %[2]s --engine auto", m.Name, m.Sets[0]),
 		Args:    cobra.NoArgs,
@@ -77,10 +80,10 @@ Data sets: ` + strings.Join(sets.Names(), ", ") + `; some are made, with a fixed
 		set.StringVar(&opts.Export, "export", "", "write the vectors of sets that have some, queries and what a scan answers into folders of this one, for other programs")
 	}
 	if m.Name == "choice" || m.Name == "ways" {
-		set.IntSliceVar(&opts.Ks, "k", nil, "ask for so many nearest (default: those of the data set, and its radii)")
+		set.IntSliceVar(&opts.Ks, "k", nil, "ask for so many nearest (default: some, and the radii of the data set)")
 		set.Float64SliceVar(&opts.Selectivity, "selectivity", nil, "ask for what is within radii that so many per cent of the objects are within, like 0.01,0.32")
 	}
-	set.IntVar(&opts.Runs, "runs", 3, "runs of each call, of which the "+cmp.Or(m.Counts, "least")+" time counts")
+	set.IntVar(&opts.Runs, "runs", 3, "runs of each call, of which the "+counts+" time counts")
 	engine.register(set, gpuexec.CPU, 1)
 	return cmd
 }

@@ -7,7 +7,7 @@
 The folders hold the vectors themselves, so all search the same. JSON lines: of each folder the recall of its answers against the exact neighbours. Then, once for
 the folders of the same vectors: a line a way to do it in PyTorch (precision of the matrix product, objects a chunk), the best of which is asked in batches of
 every size and for every k; then the IVF by how many lists it looks into, and, in batches, by as many as it needs for the recall; the same of cuVS, brute
-force, IVF-flat and CAGRA. Times are medians of 7 batches by CUDA events, of l2 |x|^2 - 2 q.x, the part of the squared distance that the order
+force, IVF-flat and CAGRA. Times are medians of 7 batches by CUDA events (the longer of 2 where one takes half a second), of l2 |x|^2 - 2 q.x, the part of the squared distance that the order
 depends on; cosine is l2 of unit vectors.
 
 Where cuVS has to be carried: its wheels and those it needs, unpacked into a folder of PYTHONPATH, libcuvs.so cut down by onearch.py.

@@ -131,8 +131,6 @@ func (s *Stored) Fault(now time.Time) error {
 	switch {
 	case p.Err != nil:
 		return fmt.Errorf("no queries can be pulled: %w", p.Err)
-	case p.Outstanding == 0 && p.LastPull.IsZero() && now.Sub(s.Since) > staleAfter:
-		return errors.New("the server has not answered a pull yet")
 	case p.Outstanding == 0 && now.Sub(p.LastPull) > staleAfter && now.Sub(s.Since) > staleAfter:
 		return fmt.Errorf("the server has not answered a pull for more than %v", staleAfter)
 	}
