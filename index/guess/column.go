@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -216,7 +218,7 @@ func (c *Column) guess(missing []string) {
 		c.guessList()
 		return
 	}
-	for _, try := range []func() bool{c.guessBool, c.guessNumber, c.guessDate, c.guessVector, c.guessSet} {
+	for _, try := range []func() bool{c.guessBool, c.guessNumber, c.guessDate, c.guessPoint, c.guessVector, c.guessSet} {
 		if try() {
 			return
 		}
@@ -429,6 +431,34 @@ func (c *Column) guessDate() bool {
 	c.exception(other)
 	if also != "" {
 		c.Unsure = strings.TrimPrefix(c.Unsure+"; "+fmt.Sprintf("all values fit %s as well, which means other days", also), "; ")
+	}
+	return true
+}
+
+// places are names of columns that hold latitude and longitude.
+var places = regexp.MustCompile(`(?i)point|place|coord|location|position|geo|gps|where|lat.*(lon|lng)`)
+
+// fine are numbers with as many places behind the point as places have that are told from others in a town.
+var fine = regexp.MustCompile(`^-?\d+\.\d{3,}$`)
+
+// guessPoint finds cells of a latitude and a longitude, in degrees.
+func (c *Column) guessPoint() bool {
+	named := places.MatchString(c.Name)
+	for _, text := range c.values.texts {
+		fields := strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r == ',' })
+		if len(fields) != 2 || !plainNumber(fields[0]) || !plainNumber(fields[1]) || !named && !(fine.MatchString(fields[0]) && fine.MatchString(fields[1])) {
+			return false
+		}
+		latitude, _ := strconv.ParseFloat(fields[0], 64)
+		longitude, _ := strconv.ParseFloat(fields[1], 64)
+		if math.Abs(latitude) > 90 || math.Abs(longitude) > 180 {
+			return false
+		}
+	}
+	c.Type, c.Store = schema.PointColumn, true
+	c.Why = fmt.Sprintf("latitude and longitude, such as %q: found by distance", c.values.texts[0])
+	if !named {
+		c.Unsure = "two numbers may mean something else"
 	}
 	return true
 }

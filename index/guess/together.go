@@ -1,6 +1,7 @@
 package guess
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -27,7 +28,7 @@ func (g *Guess) together() {
 		return
 	}
 	g.findVectors()
-	g.findPoint()
+	g.findPoints()
 }
 
 // guessLines says what records are that are lines.
@@ -94,25 +95,30 @@ func (g *Guess) findVectors() {
 	}
 }
 
-var (
-	latitudes  = []string{"lat", "latitude"}
-	longitudes = []string{"lon", "lng", "long", "longitude"}
-)
+// coordinate finds what a name says of the earth, and what is before that: "start_lat" is the latitude of "start".
+var coordinate = regexp.MustCompile(`(?i)^(?:(.+)[_ .-])?(?:(lat|latitude)|lon|lng|long|longitude)$`)
 
-// findPoint makes a place of two columns that say so by their names.
-func (g *Guess) findPoint() {
-	find := func(names []string) int {
+// findPoints makes a place of two columns that say so by their names, and may have another in front that they share.
+func (g *Guess) findPoints() {
+	find := func(latitude bool, of string) int {
 		return slices.IndexFunc(g.Columns, func(c Column) bool {
-			return c.Known && c.Type == schema.NumberColumn && slices.Contains(names, strings.ToLower(c.Name))
+			m := coordinate.FindStringSubmatch(c.Name)
+			return m != nil && c.Known && c.Type == schema.NumberColumn && m[1] == of && (m[2] != "") == latitude
 		})
 	}
-	lat, lon := find(latitudes), find(longitudes)
-	if lat < 0 || lon < 0 || slices.ContainsFunc(g.Columns, func(c Column) bool { return c.Name == "where" }) {
-		return
+	for lat := range len(g.Columns) {
+		m := coordinate.FindStringSubmatch(g.Columns[lat].Name)
+		if m == nil || find(true, m[1]) != lat {
+			continue
+		}
+		lon, name := find(false, m[1]), cmp.Or(m[1], "where")
+		if lon < 0 || slices.ContainsFunc(g.Columns, func(c Column) bool { return c.Name == name }) {
+			continue
+		}
+		c := Column{Known: true, Why: fmt.Sprintf("the place that %s and %s say: found by its distance", g.Columns[lat].Name, g.Columns[lon].Name)}
+		c.Name, c.Type, c.From, c.Store = name, schema.PointColumn, schema.Names{g.Columns[lat].Name, g.Columns[lon].Name}, true
+		g.Columns = append(g.Columns, c)
 	}
-	c := Column{Known: true, Why: fmt.Sprintf("the place that %s and %s say: found by its distance", g.Columns[lat].Name, g.Columns[lon].Name)}
-	c.Name, c.Type, c.From, c.Store = "where", schema.PointColumn, schema.Names{g.Columns[lat].Name, g.Columns[lon].Name}, true
-	g.Columns = append(g.Columns, c)
 }
 
 var keyNames = regexp.MustCompile(`(?i)^(id|key|uuid|guid|sku|isbn|asin|ean|doi|code)$|(_|-| |^)(id|key|uuid|sku|code)$|^id[_A-Z]|Id$`)
