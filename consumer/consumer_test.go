@@ -51,7 +51,10 @@ func TestMessagesAreDeliveredAndAcked(t *testing.T) {
 	}
 }
 
-// Messages are held for several times AckWait: those that the owner has, and those that wait because the owner's
+// heldLong is an AckWait that a busy machine does not let pass between two signs of life, which come every sixth of it.
+const heldLong = 4 * time.Second
+
+// Messages are held for longer than AckWait: those that the owner has, and those that wait because the owner's
 // deliver function blocks. None is delivered again.
 func TestSlowOwnerKeepsItsMessages(t *testing.T) {
 	b := startBroker(t)
@@ -59,14 +62,14 @@ func TestSlowOwnerKeepsItsMessages(t *testing.T) {
 	publish(t, js, "adult", 0, 50)
 	release := make(chan struct{})
 	var delivered atomic.Int32
-	w := startWorker(t, js, consumer.Options{AckWait: time.Second}, func(m *consumer.Message) error {
+	w := startWorker(t, js, consumer.Options{AckWait: heldLong}, func(m *consumer.Message) error {
 		if delivered.Add(1) == 10 {
 			<-release
 		}
 		return nil
 	})
 	testkit.Until(t, "all are outstanding", func() bool { return w.Progress().Outstanding == 50 })
-	time.Sleep(3500 * time.Millisecond)
+	time.Sleep(5 * heldLong / 2)
 	close(release)
 	w.waitFor(50)
 	for i := range 50 {
@@ -551,7 +554,7 @@ func TestExistingDurableIsUsedAsItIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := s.CreateConsumer(t.Context(), jetstream.ConsumerConfig{
-		Durable: "geniemq-adult", FilterSubject: "genie.query.adult", AckPolicy: jetstream.AckExplicitPolicy, AckWait: time.Second,
+		Durable: "geniemq-adult", FilterSubject: "genie.query.adult", AckPolicy: jetstream.AckExplicitPolicy, AckWait: heldLong,
 		MaxAckPending: 7, MaxRequestBatch: 3, MaxRequestExpires: 2 * time.Second, MaxRequestMaxBytes: 2 << 20,
 	}); err != nil {
 		t.Fatal(err)
@@ -562,7 +565,7 @@ func TestExistingDurableIsUsedAsItIs(t *testing.T) {
 		OnDifference: func(d streams.Difference) { differences <- d.String() },
 	}, nil, consumer.Limits{PullExpiry: time.Minute})
 	w.waitFor(7)
-	time.Sleep(1500 * time.Millisecond) // longer than the durable's AckWait
+	time.Sleep(3 * heldLong / 2)
 	for i := range 20 {
 		w.waitFor(i + 1)
 		w.message(i).Ack()
@@ -573,7 +576,7 @@ func TestExistingDurableIsUsedAsItIs(t *testing.T) {
 	if len(differences) != 2 {
 		t.Errorf("%d differences, want those of ack_wait and max_ack_pending", len(differences))
 	}
-	if d := <-differences; d != "durable geniemq-adult: ack_wait is 1s instead of 30s" {
+	if d := <-differences; d != fmt.Sprintf("durable geniemq-adult: ack_wait is %s instead of 30s", heldLong) {
 		t.Error(d)
 	}
 }
