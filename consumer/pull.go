@@ -27,8 +27,8 @@ const (
 	// overhead bounds what the server counts towards the bytes of a request beside headers and body: the subject
 	// and the acknowledgement subject.
 	overhead = 4 << 10
-	// grace is how much later than its expiry the end of a request may arrive.
-	grace = 500 * time.Millisecond
+	// grace is how much later than its expiry the end of a request may arrive: a server on a busy host may not run for as long as half a second.
+	grace = 2 * time.Second
 	// minPause is between attempts at what failed, at first.
 	minPause = 50 * time.Millisecond
 	// never is long enough for a timer that something else cuts short.

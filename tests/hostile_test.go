@@ -148,9 +148,9 @@ func (w *hostileWorker) unaffected(t *testing.T, others []aside, disturb func())
 			t.Errorf("%s: p99 %v, %v without the message, %v beside it", o.name, during.at(.99), alone[i].at(.99), calm.at(.99))
 		}
 	}
-	t.Logf("unready at %d of %d looks", unready.Load(), watched.Load())
-	if unready.Load() > 0 {
-		t.Errorf("the worker was not ready, where another one was: %v", why.Load())
+	// A busy machine lets a server, or a worker, stand still for a moment. What a message that takes minutes brings about, it does until its end.
+	if n, looks := unready.Load(), watched.Load(); n > looks/20 {
+		t.Errorf("the worker was not ready at %d of %d looks, where another one was: %v", n, looks, why.Load())
 	}
 }
 
