@@ -13,8 +13,8 @@ constexpr uint32_t kFound = 64;  // pairs of a warp
 // What is known of the queries of a block, and what its warps have found.
 template <class Product>
 struct alignas(8) Asked {
-  typename Product::Sum floors[kSieveQueries];
-  uint32_t passing[kSieveQueries];
+  typename Product::Sum floors[Product::kQueries];
+  uint32_t passing[Product::kQueries];
   uint32_t found[kWarps][kFound];
 };
 
@@ -37,10 +37,10 @@ struct Wanted {
   uint64_t limit = 0;
   NearSieved sieved = {};
 
-  __device__ __forceinline__ Wanted(const NearSieve& v, uint32_t first) {
+  __device__ __forceinline__ Wanted(const NearSieve& v, uint32_t first, uint32_t queries = kSieveQueries) {
     const Near& n = v.near;
     const uint32_t q = first + threadIdx.x;
-    if (threadIdx.x >= kSieveQueries || q >= n.queriesOfBatch) return;
+    if (threadIdx.x >= queries || q >= n.queriesOfBatch) return;
     const uint64_t most = n.queries[q].most, now = n.states[q].limit;
     const bool counts = n.queries[q].counts;
     any = !n.states[q].given, passing = n.queries[q].passing, sieved = v.sieved[q];
@@ -133,7 +133,7 @@ struct Found {
       if (passed != 0) {
         const uint32_t bit = __ffsll((long long)passed) - 1;
         passed &= passed - 1;
-        own[count + __popc(lanes & ((1u << laneOf()) - 1))] = objectOf(bit) * kSieveQueries + queryOf(bit);  // the object's lower bits
+        own[count + __popc(lanes & ((1u << laneOf()) - 1))] = objectOf(bit) * Product::kQueries + queryOf(bit);  // the object's lower bits
       }
       count += __popc(lanes);
       if (count < 32) continue;
@@ -148,15 +148,15 @@ struct Found {
   __device__ __forceinline__ void put(uint32_t n) const {
     __syncwarp();  // what other lanes have written
     if (laneOf() < n) {
-      const uint32_t one = asked.found[warpOf()][laneOf()], q = one % kSieveQueries;
-      constexpr uint32_t kObjects = ~0u / kSieveQueries;
-      list(v, v.near.firstQuery + blockIdx.x * kSieveQueries + q, asked.passing[q], end - (end - one / kSieveQueries & kObjects));
+      const uint32_t one = asked.found[warpOf()][laneOf()], q = one % Product::kQueries;
+      constexpr uint32_t kObjects = ~0u / Product::kQueries;
+      list(v, v.near.firstQuery + blockIdx.x * Product::kQueries + q, asked.passing[q], end - (end - one / Product::kQueries & kObjects));
     }
     __syncwarp();  // before they are written again
   }
 };
 
-static_assert(kFound == 64 && kTileObjects + kSieveObjects < ~0u / kSieveQueries);
+static_assert(kFound == 64 && kTileObjects + kSieveObjects < ~0u / (2 * kSieveQueries));  // no product has more queries
 
 }  // namespace
 }  // namespace geniemq

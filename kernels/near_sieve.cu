@@ -35,6 +35,7 @@ __device__ float powersFloorOf(const NearSieve& v, uint64_t limit, uint32_t p) {
 template <class Op>
 struct Words {
   using Sum = typename Op::Sum;
+  static constexpr uint32_t kQueries = kSieveQueries;
   using Column = uint32_t;  // of a query
   static constexpr uint32_t kOfQuery = Op::kOfQuery;  // words of a query for each of an object
   static constexpr uint32_t kStepColumns = kOfQuery * kSieveQueries;

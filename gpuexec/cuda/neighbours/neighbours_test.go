@@ -206,7 +206,8 @@ func TestCUDADistances(t *testing.T) {
 		for i := range requests {
 			requests[i] = request(rng, w)
 		}
-		e.Device().Profile.Near.List = []int{16, 96, 4096}[rng.IntN(3)]
+		near := &e.Device().Profile.Near
+		near.List, near.Wide = []int{16, 96, 4096}[rng.IntN(3)], []int{1, 1000}[rng.IntN(2)]
 		s := enginetest.LoadOn(t, e, w.Index)
 		plans := plansOf(t, w.Index, requests)
 		answers := make([]gpuexec.Answer, len(plans))
@@ -343,7 +344,8 @@ func TestCUDADistancesWide(t *testing.T) {
 			w.Places = append(w.Places, w.Random(rng))
 		}
 		w.Build(t)
-		requests := make([]*index.Request, 12)
+		e.Device().Profile.Near.Wide = 1 + i%2*1000
+		requests := make([]*index.Request, []int{12, 140}[rng.IntN(2)])
 		for i := range requests {
 			requests[i] = &index.Request{Vector: w.Random(rng).Vector, Near: asked.Near{K: 1 + rng.IntN(30), Method: "scan"}}
 		}

@@ -35,8 +35,9 @@ type launches struct {
 	loadThreads              int
 	sieveStep                map[nearest.Product]int // shared memory of a block: for each step
 	sieveStatic, shared      int                     // and beside that; what it may have
-	groups                   device.Function         // the sieve of float16s by groups of warps
+	groups, wide             device.Function         // the sieve of float16s by groups of warps, and of twice as many queries in a block
 	grouped                  bool                    // there is one
+	wideStatic               int                     // sieveStatic of wide; 0: it is not used
 	levels                   levelsLaunches
 }
 
@@ -68,6 +69,10 @@ func find(e *device.Engine) (*launches, error) {
 	}
 	if threads := number("near_groups", "near_groups_threads"); threads > 0 {
 		k.groups, k.grouped = kernel("near_groups", "near_groups", threads, k.shared-k.sieveStatic), true
+		if e.Device().Profile.Paths.Wide || e.Untried() {
+			k.wideStatic = number("near_groups", "near_groups_wide_static")
+			k.wide = kernel("near_groups", "near_groups_wide", threads, k.shared-k.wideStatic)
+		}
 	}
 	if e.Device().Profile.Paths.Levels || e.Untried() {
 		k.levels.find(e.Shared(), number, kernel)
@@ -364,15 +369,19 @@ func (l launcher) byLevels(seen uint32) bool {
 // sieved records the product of a wave.
 func (l launcher) sieved(s *device.Steps, near abi.Near, arena abi.Pointer) {
 	c, p := l.column, l.piece
-	blocks := (len(p.Asks) + abi.SieveQueries - 1) / abi.SieveQueries
+	queries, static := abi.SieveQueries, l.sieveStatic
 	kernel, bytes, most := l.sieve[c.Sieve.Product], c.Sieve.Steps*l.sieveStep[c.Sieve.Product], sieveBlocks
 	switch {
 	case l.byLevels(near.First):
 		kernel, bytes, most = l.levels.match, l.levels.bytes(c.Sieve.Steps), 1
 	case l.grouped && c.Sieve.Product == nearest.Halves && c.Sieve.Steps >= l.device.Profile.Near.Grouped:
 		kernel = l.groups
+		if l.wideStatic > 0 && len(p.Asks) >= l.device.Profile.Near.Wide && 2*bytes+l.wideStatic <= l.shared {
+			kernel, queries, bytes, static, most = l.wide, 2*queries, 2*bytes, l.wideStatic, 1
+		}
 	}
-	atOnce := l.device.Processors * min(most, (l.shared+sharedOfBlock)/(bytes+l.sieveStatic+sharedOfBlock))
+	blocks := (len(p.Asks) + queries - 1) / queries
+	atOnce := l.device.Processors * min(most, (l.shared+sharedOfBlock)/(bytes+static+sharedOfBlock))
 	stretch := nearest.Stretch(int(near.End-near.First), blocks, atOnce)
 	stretches := (int(near.End-near.First) + stretch - 1) / stretch
 	sieve := abi.NearSieve{
