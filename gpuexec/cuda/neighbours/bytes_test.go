@@ -106,12 +106,7 @@ func TestCUDADistancesBytes(t *testing.T) {
 				}
 			}
 			s := enginetest.LoadOn(t, e, w.Index)
-			plans := plansOf(t, w.Index, requests)
-			answers := make([]gpuexec.Answer, len(plans))
-			if err := s.Search(t.Context(), plans, answers, nil); err != nil {
-				t.Fatal(err)
-			}
-			check(t, w, plans, requests, answers)
+			answers := answered(t, s, w, requests)
 			for i := range answers {
 				compared, all = compared+answers[i].Value.(*distance.Answer).Distances, all+uint64(len(w.Places))
 			}

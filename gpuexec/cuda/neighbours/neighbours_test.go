@@ -189,6 +189,18 @@ func check(t testing.TB, w *enginetest.DistanceWorld, plans []gpuexec.Plan, requ
 	}
 }
 
+// answered asks a searcher, and checks what it answers.
+func answered(t testing.TB, s gpuexec.Searcher, w *enginetest.DistanceWorld, requests []*index.Request) []gpuexec.Answer {
+	t.Helper()
+	plans := plansOf(t, w.Index, requests)
+	answers := make([]gpuexec.Answer, len(plans))
+	if err := s.Search(t.Context(), plans, answers, nil); err != nil {
+		t.Fatal(err)
+	}
+	check(t, w, plans, requests, answers)
+	return answers
+}
+
 // some are a few hits from one on.
 func some[T any](hits []T, from int) []T { return hits[min(len(hits), from):min(len(hits), from+8)] }
 
@@ -207,14 +219,9 @@ func TestCUDADistances(t *testing.T) {
 			requests[i] = request(rng, w)
 		}
 		near := &e.Device().Profile.Near
-		near.List, near.Wide = []int{16, 96, 4096}[rng.IntN(3)], []int{1, 1000}[rng.IntN(2)]
+		near.List, near.Grouped, near.Wide = []int{16, 96, 4096}[rng.IntN(3)], []int{2, 2, 1000}[rng.IntN(3)], []int{1, 1000}[rng.IntN(2)]
 		s := enginetest.LoadOn(t, e, w.Index)
-		plans := plansOf(t, w.Index, requests)
-		answers := make([]gpuexec.Answer, len(plans))
-		if err := s.Search(t.Context(), plans, answers, nil); err != nil {
-			t.Fatal(err)
-		}
-		check(t, w, plans, requests, answers)
+		answers := answered(t, s, w, requests)
 		for i := range answers {
 			total++
 			if answers[i].Rescoring == 0 {
@@ -313,12 +320,7 @@ func TestCUDADistancesAdversarial(t *testing.T) {
 				requests[i] = r
 			}
 			s := enginetest.LoadOn(t, e, w.Index)
-			plans := plansOf(t, w.Index, requests)
-			answers := make([]gpuexec.Answer, len(plans))
-			if err := s.Search(t.Context(), plans, answers, nil); err != nil {
-				t.Fatal(err)
-			}
-			check(t, w, plans, requests, answers)
+			answers := answered(t, s, w, requests)
 			for i := range answers {
 				compared, all = compared+answers[i].Value.(*distance.Answer).Distances, all+uint64(len(w.Places))
 			}
@@ -344,8 +346,7 @@ func TestCUDADistancesWide(t *testing.T) {
 			w.Places = append(w.Places, w.Random(rng))
 		}
 		w.Build(t)
-		e.Device().Profile.Near.Wide = 1 + i%2*1000
-		requests := make([]*index.Request, []int{12, 140}[rng.IntN(2)])
+		requests := make([]*index.Request, 12)
 		for i := range requests {
 			requests[i] = &index.Request{Vector: w.Random(rng).Vector, Near: asked.Near{K: 1 + rng.IntN(30), Method: "scan"}}
 		}
@@ -357,12 +358,7 @@ func TestCUDADistancesWide(t *testing.T) {
 		if c := scanOf(t, e, w.Index).columns[0]; c == nil || (c.Sieve != nil) != (dims < widest) {
 			t.Errorf("%s of %d dimensions: the column is %+v", w.Metric, dims, c)
 		}
-		plans := plansOf(t, w.Index, requests)
-		answers := make([]gpuexec.Answer, len(plans))
-		if err := s.Search(t.Context(), plans, answers, nil); err != nil {
-			t.Fatal(err)
-		}
-		check(t, w, plans, requests, answers)
+		answered(t, s, w, requests)
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
