@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // elsewhere is what other query languages call a field, as fold writes it.
@@ -20,9 +21,6 @@ func suggestion(known []string, name string) string {
 	if len(name) > 32 {
 		return ""
 	}
-	fold := func(s string) string {
-		return strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(s))
-	}
 	folded := fold(name)
 	for _, k := range known {
 		if fold(k) == folded || elsewhere[k] != nil && slices.Contains(elsewhere[k], strings.TrimPrefix(folded, "$")) {
@@ -35,6 +33,16 @@ func suggestion(known []string, name string) string {
 		}
 	}
 	return ""
+}
+
+// fold takes separators and capitals from a name. What has none is not copied: a message may have as many wrong names as queries.
+func fold(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '_' || r == '-' || r == ' ' {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, name)
 }
 
 // oneSlip reports whether b is a with one byte added, dropped or changed, or two neighbours swapped.

@@ -164,8 +164,9 @@ func (f *Fairness) Quota() admission.Quota {
 // userInPattern stands for the user in a pattern of UserReplyAllow.
 const userInPattern = "{user}"
 
+// expand fills a pattern in. An index's name has no braces; what a user is called is not looked at for more.
 func expand(pattern, index, user string) string {
-	return strings.NewReplacer(indexInPattern, index, userInPattern, user).Replace(pattern)
+	return strings.ReplaceAll(strings.ReplaceAll(pattern, indexInPattern, index), userInPattern, user)
 }
 
 // UserReplies are the patterns of which the reply subject of a user's stored query must match one.
@@ -187,13 +188,14 @@ func (c *Config) UserReplies(index, user string) []string {
 // DirectUserReplies are the patterns of which the reply subject of a user's direct request must match one: inboxes, as servers write them, and the user's own
 // subjects of results.
 func (c *Config) DirectUserReplies(index, user string) []string {
-	if len(c.UserReplies(index, user)) == 0 {
+	allow := c.UserReplies(index, user)
+	switch {
+	case len(allow) == 0:
 		return nil
+	case len(c.Fairness.UserReplyAllow) > 0:
+		return append(allow, "_R_.>", "_GR_.*.*._INBOX.>")
 	}
-	if len(c.Fairness.UserReplyAllow) > 0 {
-		return append(c.UserReplies(index, user), "_R_.>", "_GR_.*.*._INBOX.>")
-	}
-	return append(c.UserReplies(index, user), c.DirectReplies()...)
+	return append(allow, c.DirectReplies()...)
 }
 
 // numbers makes a mapping of names to numbers a flag: name=number, with commas between several.
