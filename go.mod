@@ -10,7 +10,6 @@ ignore (
 
 require (
 	charm.land/bubbletea/v2 v2.1.1
-	github.com/agnivade/levenshtein v1.2.2
 	github.com/cespare/xxhash/v2 v2.3.0
 	github.com/charmbracelet/colorprofile v0.4.3
 	github.com/charmbracelet/x/ansi v0.11.9

@@ -64,7 +64,7 @@ var rules = map[string]rule{
 	"internal/varint":    {nil, nil},
 	"internal/bits":      {nil, nil},
 	"internal/processor": {nil, []string{"golang.org/x/sys"}},
-	"index/schema":       {[]string{"index/stopwords"}, []string{yaml, "github.com/agnivade/levenshtein"}},
+	"index/schema":       {[]string{"index/levenshtein", "index/stopwords"}, []string{yaml}},
 	"index/ngram":        {nil, nil},
 	// Hash functions of vectors. The generator of their assembly is no part of the program.
 	"index/lsh":             {[]string{"index/lsh/block", "index/metric/sums", "internal/spread"}, []string{"gonum.org/v1/gonum"}},
