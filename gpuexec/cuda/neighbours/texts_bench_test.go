@@ -50,7 +50,7 @@ func BenchmarkCUDARanks(b *testing.B) {
 				x := textsOf(b, texts, "index: [scan, permutation], permutation: {permutants: 64, similarity: "+similarity+"}")
 				for _, method := range []string{"permutation", "scan"} {
 					b.Run(method, func(b *testing.B) {
-						for _, engine := range []string{"untried", "host"} {
+						for _, engine := range []string{"used", "untried", "host"} {
 							measureColumn(b, engine, x, 2, changed(texts, 3, asked.Near{K: 2, Method: method}))
 						}
 					})
