@@ -149,13 +149,14 @@ type Consumer struct {
 	ready       []*Message          // outstanding, not yet given to the owner
 	stats       Stats
 
-	pull     *pull // the open request, or nil
-	pulls    uint64
-	minBytes int64     // a request for fewer bytes might get nothing
-	lastPull time.Time // when the server last answered one
-	refusal  error     // what it last said instead, if pullLoop does not know yet
-	err      error     // why nothing can be pulled
-	paused   error     // the durable gives nothing at present
+	pull       *pull // the open request, or nil
+	pulls      uint64
+	minBytes   int64     // a request for fewer bytes might get nothing
+	lastPull   time.Time // when the server last answered one
+	unanswered int       // requests since, of which nothing came
+	refusal    error     // what it last said instead, if pullLoop does not know yet
+	err        error     // why nothing can be pulled
+	paused     error     // the durable gives nothing at present
 
 	doubt    bool        // stream and durable have to be looked at before anything else,
 	doubts   uint64      // for this many reasons so far,

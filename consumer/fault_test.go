@@ -75,6 +75,38 @@ func TestRestartDuringARequest(t *testing.T) {
 	testkit.Until(t, "all are gone", func() bool { return queryStream(t, js).State.Msgs == 0 })
 }
 
+// A request of which nothing comes is made again, and only several in a row are a fault: a server on a busy host may stand still for a moment.
+func TestRequestIsLost(t *testing.T) {
+	b := startBroker(t)
+	p := startProxy(t, b)
+	js := b.withStreams()
+	var faults atomic.Int32
+	w := startWorker(t, testkit.JetStream(t, p.url()), consumer.Options{
+		InfoInterval: time.Hour,
+		OnState: func(err error) {
+			if err != nil {
+				faults.Add(1)
+			}
+		},
+	}, ack, consumer.Limits{PullExpiry: 2 * time.Second})
+	publish(t, js, "adult", 0, 1)
+	w.waitFor(1)
+	p.mute()
+	testkit.Until(t, "a request or its end is lost", func() bool { return p.hasLost("CONSUMER.MSG.NEXT") || p.hasLost("NATS/1.0 408") })
+	p.mend()
+	publish(t, js, "adult", 1, 6)
+	w.waitFor(6)
+	if n := faults.Load(); n != 0 {
+		t.Errorf("%d faults of a lost request", n)
+	}
+	p.mute()
+	testkit.Until(t, "that nothing comes any more is a fault", func() bool { return w.Progress().Err != nil })
+	p.mend()
+	testkit.Until(t, "it recovers", func() bool { return w.Progress().Err == nil })
+	publish(t, js, "adult", 6, 7)
+	w.waitFor(7)
+}
+
 // The connection is gone for longer than AckWait. The server delivers the messages again, to the same worker; its
 // owner, who still has them, must not see them twice, and its acks must count.
 func TestRedeliveryOfOutstandingMessages(t *testing.T) {

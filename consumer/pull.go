@@ -27,8 +27,10 @@ const (
 	// overhead bounds what the server counts towards the bytes of a request beside headers and body: the subject
 	// and the acknowledgement subject.
 	overhead = 4 << 10
-	// grace is how much later than its expiry the end of a request may arrive: a server on a busy host may not run for as long as half a second.
-	grace = 2 * time.Second
+	// grace is how much later than its expiry the end of a request may arrive.
+	grace = 500 * time.Millisecond
+	// silent is how many requests in a row nothing comes of where that is a fault. A single one is made again: a server on a busy host may not run for half a second.
+	silent = 2
 	// minPause is between attempts at what failed, at first.
 	minPause = 50 * time.Millisecond
 	// never is long enough for a timer that something else cuts short.
@@ -225,7 +227,10 @@ func (c *Consumer) expirePull(now time.Time) time.Duration {
 	if wait := c.pull.deadline.Sub(now); wait > 0 {
 		return wait
 	}
-	c.pull, c.refusal = nil, errNoAnswer
+	c.pull = nil
+	if c.unanswered++; c.unanswered >= silent {
+		c.refusal = errNoAnswer
+	}
 	c.distrust()
 	return never
 }
@@ -295,7 +300,7 @@ func (c *Consumer) receive(in *inbox, msg *nats.Msg) {
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.lastPull = now
+	c.lastPull, c.unanswered = now, 0
 	if p := c.pull; p != nil && p.in == in {
 		p.got, p.heard = true, now
 		p.messages--
@@ -355,7 +360,7 @@ func (c *Consumer) control(number string, msg *nats.Msg) {
 	if p == nil || p.number != number {
 		return // of an earlier request, given up or complete
 	}
-	c.pull = nil
+	c.pull, c.unanswered = nil, 0
 	c.wakePull.Ring()
 	switch {
 	case status == "408", status == "409" && strings.Contains(text, "batch completed"):
