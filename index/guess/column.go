@@ -435,15 +435,21 @@ func (c *Column) guessDate() bool {
 	return true
 }
 
-// places are names of columns that hold latitude and longitude.
-var places = regexp.MustCompile(`(?i)point|place|coord|location|position|geo|gps|where|lat.*(lon|lng)`)
+var (
+	// places are names of columns that hold places, latitudeFirst those that say how, and longitudeFirst those that no point is read from.
+	places         = regexp.MustCompile(`(?i)point|place|coord|location|position|geo|gps|where`)
+	latitudeFirst  = regexp.MustCompile(`(?i)lat.*(lon|lng)`)
+	longitudeFirst = regexp.MustCompile(`(?i)(lon|lng).*lat`)
+	// fine are numbers with as many digits behind the point as it takes to tell places of a town.
+	fine = regexp.MustCompile(`^-?\d+\.\d{3,}$`)
+)
 
-// fine are numbers with as many places behind the point as places have that are told from others in a town.
-var fine = regexp.MustCompile(`^-?\d+\.\d{3,}$`)
-
-// guessPoint finds cells of a latitude and a longitude, in degrees.
+// guessPoint finds cells of a latitude and a longitude, in degrees and parts of one.
 func (c *Column) guessPoint() bool {
-	named := places.MatchString(c.Name)
+	named, parts := places.MatchString(c.Name) || latitudeFirst.MatchString(c.Name), false
+	if longitudeFirst.MatchString(c.Name) {
+		return false
+	}
 	for _, text := range c.values.texts {
 		fields := strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r == ',' })
 		if len(fields) != 2 || !plainNumber(fields[0]) || !plainNumber(fields[1]) || !named && !(fine.MatchString(fields[0]) && fine.MatchString(fields[1])) {
@@ -454,11 +460,18 @@ func (c *Column) guessPoint() bool {
 		if math.Abs(latitude) > 90 || math.Abs(longitude) > 180 {
 			return false
 		}
+		parts = parts || strings.Contains(text, ".")
+	}
+	if !parts {
+		return false
 	}
 	c.Type, c.Store = schema.PointColumn, true
 	c.Why = fmt.Sprintf("latitude and longitude, such as %q: found by distance", c.values.texts[0])
-	if !named {
+	switch {
+	case !named:
 		c.Unsure = "two numbers may mean something else"
+	case !latitudeFirst.MatchString(c.Name):
+		c.Unsure = "the longitude may come first, which no point is read from"
 	}
 	return true
 }

@@ -95,8 +95,8 @@ func (g *Guess) findVectors() {
 	}
 }
 
-// coordinate finds what a name says of the earth, and what is before that: "start_lat" is the latitude of "start".
-var coordinate = regexp.MustCompile(`(?i)^(?:(.+)[_ .-])?(?:(lat|latitude)|lon|lng|long|longitude)$`)
+// coordinate finds what a name says of the earth, and what is before that: "start_lat" is the latitude of "start". A path within JSON is none: a column cannot be from paths.
+var coordinate = regexp.MustCompile(`(?i)^(?:([^.]+)[_ -])?(?:(lat|latitude)|lon|lng|long|longitude)$`)
 
 // findPoints makes a place of two columns that say so by their names, and may have another in front that they share.
 func (g *Guess) findPoints() {
