@@ -4,8 +4,8 @@
 // them for itself, and each object is loaded once for a block, into the registers of one warp, four steps before it is wanted. A block of two groups needs no barrier in its
 // loop, and two blocks a multiprocessor keep the tensor cores busy while some group is at the end of its objects.
 //
-// Objects come from L2 once for each block of queries, which is what binds: a wide block has twice as many queries, and so half the bytes. It has a multiprocessor to itself, and
-// products of 256 columns, of which two groups leave the tensor cores idle only while both are at the end of their objects (profile.Paths.Wide).
+// Objects come from L2 once for each block of queries: a wide block has twice as many queries, and so half the bytes. It has a multiprocessor to itself, and products of 256
+// columns. Whether L2 is what binds nobody has measured yet (profile.Paths.Wide).
 //
 // A group waits at the end of its objects for the slowest of its warps. Of few steps that comes too often, and warps alone are faster (profile.NearWaves.Grouped).
 #include "mma.cuh"
