@@ -8,7 +8,7 @@ import (
 )
 
 // Nearest returns the name within a third of the letters of a wrong one, "" when none is. Whoever asks may be wrong in every query of a message: a name takes
-// fractions of a microsecond.
+// some 50 ns.
 func Nearest(wrong string, names []string) string {
 	const longest = 64 // bytes: what a pattern compares at once, and names may come from anywhere
 	if len(wrong) > longest {
