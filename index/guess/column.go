@@ -446,33 +446,34 @@ var (
 
 // guessPoint finds cells of a latitude and a longitude, in degrees and parts of one.
 func (c *Column) guessPoint() bool {
-	named, parts := places.MatchString(c.Name) || latitudeFirst.MatchString(c.Name), false
 	if longitudeFirst.MatchString(c.Name) {
 		return false
 	}
-	for _, text := range c.values.texts {
+	named, parts := places.MatchString(c.Name) || latitudeFirst.MatchString(c.Name), false
+	points, other := share(c.values.texts, func(text string) bool {
 		fields := strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r == ',' })
 		if len(fields) != 2 || !plainNumber(fields[0]) || !plainNumber(fields[1]) || !named && !(fine.MatchString(fields[0]) && fine.MatchString(fields[1])) {
 			return false
 		}
+		parts = parts || strings.Contains(text, ".")
 		latitude, _ := strconv.ParseFloat(fields[0], 64)
 		longitude, _ := strconv.ParseFloat(fields[1], 64)
-		if math.Abs(latitude) > 90 || math.Abs(longitude) > 180 {
-			return false
-		}
-		parts = parts || strings.Contains(text, ".")
-	}
-	if !parts {
+		return math.Abs(latitude) <= 90 && math.Abs(longitude) <= 180
+	})
+	if !nearlyAll(points, len(c.values.texts)) || !parts {
 		return false
 	}
 	c.Type, c.Store = schema.PointColumn, true
-	c.Why = fmt.Sprintf("latitude and longitude, such as %q: found by distance", c.values.texts[0])
+	c.Why = fmt.Sprintf("latitude and longitude, such as %q: found by distance", example(c.values.texts, func(t string) bool { return t != other }))
+	c.exception(other)
+	doubt := ""
 	switch {
 	case !named:
-		c.Unsure = "two numbers may mean something else"
+		doubt = "two numbers may mean something else"
 	case !latitudeFirst.MatchString(c.Name):
-		c.Unsure = "the longitude may come first, which no point is read from"
+		doubt = "the longitude may come first, which no point is read from"
 	}
+	c.Unsure = strings.Trim(c.Unsure+"; "+doubt, "; ")
 	return true
 }
 

@@ -155,6 +155,7 @@ func TestMade(t *testing.T) {
 		{"places in a cell", "a.tsv", repeated("name\tlat lon\tsize\tc\n", "Bonn\t50.7%d 7.1\t1.5 7\t50.123, -7.1234\n", 30), "name:category lat lon:point size:set/  c:point?", ""},
 		{"places and no degrees, none in parts, the longitude first", "a.csv", repeated("place,b,position,lonlat,a,geo\n", "91.%d 7.1,50 7,5 7,13.405 52.520,x,52.1 13\n", 30),
 			"place:set/  b:set/  position:set/  lonlat:set/  a:category geo:point?", ""},
+		{"a mistake among places", "a.tsv", repeated("lat lon\tn\n", "50.7%d 7.1\t1.5\n", 30) + "abc\t2.5\n", "lat lon:point? n:number", ""},
 		{"places by paths", "a.jsonl", repeated("", `{"n":%d,"at":{"lat":1.5,"lon":2.5}}`+"\n", 20), "n:number at.lat:number at.lon:number", ""},
 		{"names that come twice", "a.csv", repeated("a,b,b\n", "%d.5,1,2\n", 20), "a:number", `called "b"`},
 		{"one column", "a.csv", repeated("colour\n", "red\nblue\n", 20), "colour:category", "taken for a header"},
