@@ -1,7 +1,7 @@
 // Searches by distance, between waves: listed objects compared exactly, and candidates cut to the k first. A block owns a query.
 //
 // Candidates are distinct, so the k first are one set whatever the order in which they were appended. The host puts them in order.
-#include "near.cuh"
+#include "near_sieve.cuh"
 
 namespace geniemq {
 namespace {
@@ -241,6 +241,49 @@ __device__ void listed(const Near& n, Select& s) {
   }
 }
 
+// Nearest objects of a sample are kept by so many threads for each that is wanted, so that few of those share one.
+constexpr uint32_t kKeptOf = 8;
+
+// Takes the limit of a query from a sample: near.end objects of it, kSieveObjects that begin near.first apart, whose sums lie where the list will be, the nearest with the largest. Of k objects
+// that seem to be nearest none is farther than the limit says; which they are does not matter, but for how low it is. All are forgotten, and come again with the waves.
+template <class Terms>
+__device__ void limited(const Near& n, Select& s) {
+  const uint32_t q = n.firstQuery + blockIdx.x;
+  const NearQuery query = n.queries[q];
+  NearState& state = n.states[q];
+  const uint64_t limit = state.limit;
+  if (query.k == 0 || state.given) return;
+  uint32_t* const list = n.lists + size_t{q} * n.listRoom;
+  NearEntry* const entries = n.entries + query.entries;
+  float nearest = -__builtin_inff();  // what is NaN is damaged
+  uint32_t object = ~0u;
+#pragma unroll 8
+  for (uint32_t i = threadIdx.x; i < n.end; i += kThreads) {
+    const float sum = __uint_as_float(list[i]);
+    const uint32_t own = i / kSieveObjects * n.first + i % kSieveObjects;
+    if (sum > nearest && mayHit(n, query, own)) nearest = sum, object = own;
+  }
+  const uint32_t share = kKeptOf * query.k <= kThreads / 4 ? 4 : kKeptOf * query.k <= kThreads / 2 ? 2 : 1, kept = kThreads / share;
+  for (uint32_t d = 1; d < share; d *= 2) {
+    const float other = __shfl_xor_sync(~0u, nearest, d);
+    const uint32_t of = __shfl_xor_sync(~0u, object, d);
+    if (other > nearest || other == nearest && of < object) nearest = other, object = of;
+  }
+  const bool keeps = threadIdx.x % share == 0;
+  if (keeps) entries[threadIdx.x / share] = {orderedOf(-double(nearest)), object, 0};
+  const uint32_t found = __syncthreads_count(keeps && object != ~0u);  // and all have read the sums
+  if (found < query.k) return;
+  if (query.k < kept) rankFirst(entries, kept, query.k, s);
+  __syncthreads();
+  for (uint32_t i = threadIdx.x; i < query.k; i += kThreads) list[i] = entries[i].id;
+  if (threadIdx.x == 0) s.stored = s.within = 0;
+  __syncthreads();
+  compareListed<Terms>(n, q, query, query.k, limit, s);
+  __syncthreads();
+  const uint64_t largest = s.stored == query.k ? largestOf(entries, query.k, s) : ~0ull;
+  if (threadIdx.x == 0) state.limit = min(limit, largest), state.listed = query.k;
+}
+
 }  // namespace
 
 // After a wave that was scanned. blockIdx.x is the query.
@@ -279,17 +322,19 @@ extern "C" __global__ void __launch_bounds__(kThreads) near_answer(const Near n)
   for (uint32_t i = threadIdx.x; i < query.k; i += kThreads) n.out[query.out + i] = i < kept ? n.entries[query.entries + i] : NearEntry{};
 }
 
-#define GENIEMQ_NEAR_LIST(name, Terms)                                              \
+#define GENIEMQ_NEAR_LIST(name, Terms, of)                                       \
   extern "C" __global__ void __launch_bounds__(kThreads, 4) name(const Near n) { \
     __shared__ Select s;                                                         \
-    listed<Terms>(n, s);                                                         \
+    of<Terms>(n, s);                                                             \
   }
-GENIEMQ_NEAR_LIST(near_list_squares, NearSquares)
-GENIEMQ_NEAR_LIST(near_list_differences, NearDifferences)
-GENIEMQ_NEAR_LIST(near_list_dots, NearDots)
-GENIEMQ_NEAR_LIST(near_list_powers, NearPowers)
-GENIEMQ_NEAR_LIST(near_list_largest, NearLargest)
-GENIEMQ_NEAR_LIST(near_list_unequal, NearUnequal)
+GENIEMQ_NEAR_LIST(near_list_squares, NearSquares, listed)
+GENIEMQ_NEAR_LIST(near_list_differences, NearDifferences, listed)
+GENIEMQ_NEAR_LIST(near_list_dots, NearDots, listed)
+GENIEMQ_NEAR_LIST(near_list_powers, NearPowers, listed)
+GENIEMQ_NEAR_LIST(near_list_largest, NearLargest, listed)
+GENIEMQ_NEAR_LIST(near_list_unequal, NearUnequal, listed)
+GENIEMQ_NEAR_LIST(near_limit_squares, NearSquares, limited)
+GENIEMQ_NEAR_LIST(near_limit_dots, NearDots, limited)
 #undef GENIEMQ_NEAR_LIST
 
 extern "C" __device__ const uint32_t near_gate_threads = kThreads;

@@ -12,7 +12,6 @@ constexpr uint32_t kColumns = 8;  // of 8 queries, of a warp
 // A product of float16s by tensor cores, of the sums of a lane: [rows][columns][4] of two objects and two queries.
 struct Halves {
   using Sum = float;
-  static constexpr uint32_t kQueries = kSieveQueries;
   using Column = uint2;                                    // of shared memory, for a lane and 8 queries
   static constexpr uint32_t kStepColumns = kSieveQueries * 4;
   static constexpr uint32_t kStep = 32, kFloors = 2;       // uint4s from step to step; floors of a column

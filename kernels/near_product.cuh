@@ -13,15 +13,19 @@ constexpr uint32_t kFound = 64;  // pairs of a warp
 // What is known of the queries of a block, and what its warps have found.
 template <class Product>
 struct alignas(8) Asked {
-  typename Product::Sum floors[Product::kQueries];
-  uint32_t passing[Product::kQueries];
+  typename Product::Sum floors[kSieveQueries];
+  uint32_t passing[kSieveQueries];
   uint32_t found[kWarps][kFound];
 };
 
 // The objects that a block goes through: blockIdx.y counts stretches from the wave's first object on, which is the first of kSieveObjects.
 struct Stretch {
   uint32_t from, to;
-  __device__ __forceinline__ explicit Stretch(const NearSieve& v) : from(v.near.first + blockIdx.y * v.stretch), to(min(v.near.end, from + v.stretch)) {}
+  __device__ __forceinline__ Stretch(uint32_t first, uint32_t end) : from(first), to(end) {}
+  __device__ __forceinline__ explicit Stretch(const NearSieve& v) : Stretch(v.near.first + blockIdx.y * v.stretch, min(v.near.end, v.near.first + (blockIdx.y + 1) * v.stretch)) {}
+
+  // Of a sample: kSieveObjects of a block, all of which are there, so far apart.
+  static __device__ __forceinline__ Stretch ofSample(const NearSieve& v) { return {blockIdx.y * v.stretch, blockIdx.y * v.stretch + kSieveObjects}; }
 
   // What is known of its objects, which lie in two tiles at most.
   __device__ __forceinline__ NearReach reach(const NearReach* reaches) const {
@@ -37,10 +41,10 @@ struct Wanted {
   uint64_t limit = 0;
   NearSieved sieved = {};
 
-  __device__ __forceinline__ Wanted(const NearSieve& v, uint32_t first, uint32_t queries = kSieveQueries) {
+  __device__ __forceinline__ Wanted(const NearSieve& v, uint32_t first) {
     const Near& n = v.near;
     const uint32_t q = first + threadIdx.x;
-    if (threadIdx.x >= queries || q >= n.queriesOfBatch) return;
+    if (threadIdx.x >= kSieveQueries || q >= n.queriesOfBatch) return;
     const uint64_t most = n.queries[q].most, now = n.states[q].limit;
     const bool counts = n.queries[q].counts;
     any = !n.states[q].given, passing = n.queries[q].passing, sieved = v.sieved[q];
@@ -114,6 +118,11 @@ __device__ __forceinline__ void list(const NearSieve& v, uint32_t q, uint32_t pa
   if (place < n.listRoom) n.lists[size_t{q} * n.listRoom + place] = object;
 }
 
+// Puts a sum of a sample, of an object of the block, where the query's list will be (near_gate.cu).
+__device__ __forceinline__ void putSum(const Near& n, uint32_t q, uint32_t object, float sum) {
+  if (q < n.queriesOfBatch) n.lists[size_t{q} * n.listRoom + blockIdx.y * kSieveObjects + object] = __float_as_uint(sum);
+}
+
 // What a warp has found and not put on lists: objects that may be hits, with a query of the block each. It puts 32 of them there at once, one a lane: so it waits for memory once
 // for them, and with it what waits for the warp. Between calls there are fewer than 32, and all lanes call together.
 template <class Product>
@@ -133,7 +142,7 @@ struct Found {
       if (passed != 0) {
         const uint32_t bit = __ffsll((long long)passed) - 1;
         passed &= passed - 1;
-        own[count + __popc(lanes & ((1u << laneOf()) - 1))] = objectOf(bit) * Product::kQueries + queryOf(bit);  // the object's lower bits
+        own[count + __popc(lanes & ((1u << laneOf()) - 1))] = objectOf(bit) * kSieveQueries + queryOf(bit);  // the object's lower bits
       }
       count += __popc(lanes);
       if (count < 32) continue;
@@ -148,15 +157,15 @@ struct Found {
   __device__ __forceinline__ void put(uint32_t n) const {
     __syncwarp();  // what other lanes have written
     if (laneOf() < n) {
-      const uint32_t one = asked.found[warpOf()][laneOf()], q = one % Product::kQueries;
-      constexpr uint32_t kObjects = ~0u / Product::kQueries;
-      list(v, v.near.firstQuery + blockIdx.x * Product::kQueries + q, asked.passing[q], end - (end - one / Product::kQueries & kObjects));
+      const uint32_t one = asked.found[warpOf()][laneOf()], q = one % kSieveQueries;
+      constexpr uint32_t kObjects = ~0u / kSieveQueries;
+      list(v, v.near.firstQuery + blockIdx.x * kSieveQueries + q, asked.passing[q], end - (end - one / kSieveQueries & kObjects));
     }
     __syncwarp();  // before they are written again
   }
 };
 
-static_assert(kFound == 64 && kTileObjects + kSieveObjects < ~0u / (2 * kSieveQueries));  // no product has more queries
+static_assert(kFound == 64 && kTileObjects + kSieveObjects < ~0u / kSieveQueries);
 
 }  // namespace
 }  // namespace geniemq

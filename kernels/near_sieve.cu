@@ -35,7 +35,6 @@ __device__ float powersFloorOf(const NearSieve& v, uint64_t limit, uint32_t p) {
 template <class Op>
 struct Words {
   using Sum = typename Op::Sum;
-  static constexpr uint32_t kQueries = kSieveQueries;
   using Column = uint32_t;  // of a query
   static constexpr uint32_t kOfQuery = Op::kOfQuery;  // words of a query for each of an object
   static constexpr uint32_t kStepColumns = kOfQuery * kSieveQueries;
@@ -191,14 +190,14 @@ template <>
 constexpr bool isBoxes<Words<Boxes>> = true;
 
 // blockIdx.x counts blocks of queries.
-template <class Product>
+template <class Product, bool SAMPLE = false>
 __device__ __forceinline__ void sieve(const NearSieve& v, uint8_t* memory, Asked<Product>& asked) {
   using Sum = typename Product::Sum;
   constexpr uint32_t kStepColumns = Product::kStepColumns, kStep = Product::kStep, kFloors = Product::kFloors;
   auto* const columns = reinterpret_cast<typename Product::Column*>(memory);
   const Near& n = v.near;
   const uint32_t first = n.firstQuery + blockIdx.x * kSieveQueries;
-  const Stretch stretch(v);
+  const Stretch stretch = SAMPLE ? Stretch::ofSample(v) : Stretch(v);
   const uint32_t from = stretch.from, to = stretch.to;
   const Wanted wanted(v, first);
   const uint32_t lane = laneOf(), warp = warpOf();
@@ -241,6 +240,15 @@ __device__ __forceinline__ void sieve(const NearSieve& v, uint8_t* memory, Asked
     if (more) Product::fetch(begins, v.begins + object + kSieveObjects);
     multiplyAll<Product, kStepColumns>(sums, a, rows, next, v.steps, own, begin);
     rows = next;
+    if constexpr (SAMPLE) {
+#pragma unroll
+      for (uint32_t r = 0; r < kRows; r++)
+#pragma unroll
+        for (uint32_t t = 0; t < kColumns; t++)
+#pragma unroll
+          for (uint32_t i = 0; i < 4; i++) putSum(n, first + column * 8 + Product::queryOf(t, i), object - from + Product::objectOf(r, i), sums[r][t][i]);
+      continue;
+    }
     bool some[4] = {};  // apart, so that a comparison need not wait for the one before
 #pragma unroll
     for (uint32_t r = 0; r < kRows; r++)
@@ -256,14 +264,17 @@ __device__ __forceinline__ void sieve(const NearSieve& v, uint8_t* memory, Asked
 
 }  // namespace
 
-#define GENIEMQ_NEAR_SIEVE(name, Product)                                                                   \
+#define GENIEMQ_NEAR_PRODUCT(name, Product, ...)                                                            \
   extern "C" __global__ void __launch_bounds__(kThreads, 2) name(const __grid_constant__ NearSieve v) {     \
     extern __shared__ __align__(16) uint8_t memory[];                                                       \
     __shared__ Asked<Product> asked;                                                                        \
-    sieve<Product>(v, memory, asked);                                                                       \
-  }                                                                                                         \
+    sieve<Product __VA_OPT__(, ) __VA_ARGS__>(v, memory, asked);                                            \
+  }
+#define GENIEMQ_NEAR_SIEVE(name, Product)                                                                   \
+  GENIEMQ_NEAR_PRODUCT(name, Product)                                                                       \
   extern "C" __device__ const uint32_t name##_step_bytes = Product::kStepColumns * sizeof(Product::Column);
 GENIEMQ_NEAR_SIEVE(near_sieve_halves, Halves)
+GENIEMQ_NEAR_PRODUCT(near_sample_halves, Halves, true)
 GENIEMQ_NEAR_SIEVE(near_sieve_bytes, Words<Differences>)
 GENIEMQ_NEAR_SIEVE(near_sieve_boxes, Words<Boxes>)
 GENIEMQ_NEAR_SIEVE(near_sieve_codes, Words<Unequal>)
@@ -274,6 +285,7 @@ GENIEMQ_NEAR_SIEVE(near_sieve_powers6, Words<Powers<6>>)
 GENIEMQ_NEAR_SIEVE(near_sieve_powers7, Words<Powers<7>>)
 GENIEMQ_NEAR_SIEVE(near_sieve_powers8, Words<Powers<8>>)
 #undef GENIEMQ_NEAR_SIEVE
+#undef GENIEMQ_NEAR_PRODUCT
 
 extern "C" __device__ const uint32_t near_sieve_threads = kThreads, near_sieve_static = sizeof(Asked<Halves>);
 static_assert(sizeof(Asked<Halves>) == sizeof(Asked<Words<Differences>>) && sizeof(Asked<Halves>) == sizeof(Asked<Words<Powers<3>>>));

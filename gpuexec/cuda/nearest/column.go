@@ -35,6 +35,9 @@ func TextTerms() []Terms { return []Terms{Edits1, Edits2, Edits4} }
 // AllTerms are those of all metrics of vectors and points.
 func AllTerms() []Terms { return []Terms{Squares, Differences, Dots, Powers, Largest, Unequal} }
 
+// HalvesTerms are those of columns that may have a sieve of float16s.
+func HalvesTerms() []Terms { return []Terms{Squares, Dots} }
+
 func termsOf(m metric.Metric) Terms {
 	switch m.Kind {
 	case metric.L1:

@@ -39,6 +39,9 @@ type Ask struct {
 // Objects run in waves of ascending ids. Waves grow: the first gives limits cheaply, and later ones profit from them. In a wave that is scanned every object
 // is compared exactly; in one that is sieved those that a cheap bound leaves are put on lists, and these are compared (Sieve).
 //
+// Where all waves are sieved, a Sample gives the first limits: products of objects from all over the column say which of them seem to be nearest, and the farthest of as many of these as a query
+// wants is no nearer than its last hit. They are forgotten, and come again with the waves.
+//
 // # Bounds
 //
 // A query has candidates for its k and what a wave may append (kernels/near.cuh): each object of a wave that is scanned, each place of a list in one that is
@@ -52,6 +55,7 @@ type Piece struct {
 	// Offsets of the arrays.
 	Queries, Asked, Sets, States, Answers, Vectors, Sieves, Lists, Candidates int64
 	FirstWave, Wave                                                           int    // objects: of the first wave, and for which candidates have room
+	Sample                                                                    int    // objects that limits are taken from in place of a first wave; 0: none
 	Guess                                                                     *Guess // in place of waves; nil: none
 	ListRoom                                                                  int
 
@@ -217,6 +221,15 @@ func (p *Piece) place(wave int64) {
 func (p *Piece) waved(wave int64) {
 	p.Wave = int(wave)
 	p.FirstWave = min(p.Wave, p.waves.First, int(p.Column.Objects))
+	c, w := p.Column, p.waves
+	if p.Sieved && c.Sieve.Product == Halves && p.ListRoom >= w.Sample && int(c.Objects) >= w.Sample*w.SampleShare && p.MostHits() <= w.SampleHits {
+		p.FirstWave, p.Sample = 0, w.Sample
+	}
+}
+
+// Apart is how far from each other parts of the sample begin, of abi.SieveObjects each.
+func (p *Piece) Apart() int {
+	return int(p.Column.Objects) / (p.Sample / abi.SieveObjects) / abi.SieveObjects * abi.SieveObjects
 }
 
 // placeSent places what is sent, from an offset on.
@@ -268,12 +281,12 @@ const over = 0.15
 
 // growth is after how many waves behind the first all objects have been seen, and how many times as many after each as before it.
 func (p *Piece) growth() (waves int, times float64) {
-	all := float64(p.Column.Objects) / float64(p.FirstWave)
+	all := float64(p.Column.Objects) / float64(max(p.FirstWave, p.Sample))
 	waves = max(1, int(math.Ceil(math.Log(all)/math.Log(float64(p.waves.Growth))-over)))
 	return waves, math.Pow(all, 1/float64(waves))
 }
 
-// Waves are the waves: their first objects and how many each has.
+// Waves are the waves: their first objects and how many each has. All that are sieved behind a sample are as if it were the first.
 func (p *Piece) Waves() iter.Seq2[int, int] {
 	return func(yield func(first, count int) bool) {
 		objects := int(p.Column.Objects)
@@ -282,7 +295,7 @@ func (p *Piece) Waves() iter.Seq2[int, int] {
 			most = p.waves.Sieved
 		}
 		waves, times := p.growth()
-		seen := float64(p.FirstWave)
+		seen := float64(max(p.FirstWave, p.Sample))
 		for i, first := 0, 0; first < objects; i++ {
 			end := p.FirstWave
 			if i >= waves {

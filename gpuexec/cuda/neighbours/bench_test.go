@@ -61,7 +61,7 @@ func BenchmarkCUDAColumns(b *testing.B) {
 				b.Skip("of many objects")
 			}
 			x := columnOf(b, c)
-			for _, name := range []string{"used", "untried", "scan", "host"} {
+			for _, name := range []string{"used", "waves", "untried", "scan", "host"} {
 				measureColumn(b, name, x, c.k, c.ask)
 			}
 		})
@@ -139,13 +139,15 @@ func measureColumn(b *testing.B, name string, x *index.Index, k int, ask func(rn
 	}
 }
 
-// measured opens a device as it is used, without sieves (scan), with cells that each query visits alone or that all visit together, or with what is off.
+// measured opens a device as it is used, without sieves (scan), without samples (waves), with cells that each query visits alone or that all visit together, or with what is off.
 func measured(b *testing.B, name string) *device.Engine {
 	e := openEngine(b, gpuexec.CUDAOptions{Untried: name == "untried"})
 	e.Device().Profile.Paths.Sieves = name != "scan"
 	switch near := &e.Device().Profile.Near; name {
 	case "alone":
 		near.CellsPairs, near.CellsEach = math.Inf(1), math.MaxInt32
+	case "waves":
+		near.Sample = math.MaxInt32
 	case "together":
 		near.CellsPairs = 0
 	case "untried": // levels too

@@ -38,6 +38,7 @@ func open(t testing.TB, opts gpuexec.CUDAOptions) *device.Engine {
 	waves := &e.Device().Profile.Near
 	waves.First, waves.Growth, waves.Least, waves.Sieved, waves.List, waves.SievedHits, waves.Grouped, waves.Levelled = 128, 3, 300, 512, 96, 40, 4, 0
 	waves.LevelSteps, waves.LevelsLeave = 1, 1
+	waves.Sample, waves.SampleHits, waves.SampleShare = 128, 300, 1
 	waves.Element = 1e6 // so that few queries are sieved too
 	return e
 }
@@ -219,7 +220,7 @@ func TestCUDADistances(t *testing.T) {
 			requests[i] = request(rng, w)
 		}
 		near := &e.Device().Profile.Near
-		near.List, near.Grouped, near.Wide = []int{16, 96, 4096}[rng.IntN(3)], []int{2, 2, 1000}[rng.IntN(3)], []int{1, 1000}[rng.IntN(2)]
+		near.List, near.Grouped, near.Sample = []int{16, 96, 4096}[rng.IntN(3)], []int{2, 1000}[rng.IntN(2)], []int{128, 256}[rng.IntN(2)]
 		s := enginetest.LoadOn(t, e, w.Index)
 		answers := answered(t, s, w, requests)
 		for i := range answers {

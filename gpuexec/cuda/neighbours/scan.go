@@ -35,16 +35,17 @@ type launches struct {
 	loadThreads              int
 	sieveStep                map[nearest.Product]int // shared memory of a block: for each step
 	sieveStatic, shared      int                     // and beside that; what it may have
-	groups, wide             device.Function         // the sieve of float16s by groups of warps, and of twice as many queries in a block
+	groups                   device.Function         // the sieve of float16s by groups of warps
 	grouped                  bool                    // there is one
-	wideStatic               int                     // sieveStatic of wide; 0: it is not used
+	sample, groupsSample     device.Function         // the same of a sample
+	limit                    map[nearest.Terms]device.Function
 	levels                   levelsLaunches
 }
 
 // find finds the kernels.
 func find(e *device.Engine) (*launches, error) {
 	k := &launches{
-		scan: make(map[nearest.Terms]device.Function), list: make(map[nearest.Terms]device.Function),
+		scan: make(map[nearest.Terms]device.Function), list: make(map[nearest.Terms]device.Function), limit: make(map[nearest.Terms]device.Function),
 		sieve: make(map[nearest.Product]device.Function), forms: make(map[string]device.Function), sieveStep: make(map[nearest.Product]int),
 	}
 	l := lookup{engine: e}
@@ -54,6 +55,9 @@ func find(e *device.Engine) (*launches, error) {
 	for _, terms := range nearest.AllTerms() {
 		k.scan[terms] = kernel("near_scan", "near_"+string(terms), number("near_scan", "near_scan_threads"), 0)
 		k.list[terms] = kernel("near_gate", "near_list_"+string(terms), gate, 0)
+	}
+	for _, terms := range nearest.HalvesTerms() {
+		k.limit[terms] = kernel("near_gate", "near_limit_"+string(terms), gate, 0)
 	}
 	k.compact, k.answer = kernel("near_gate", "near_compact", gate, 0), kernel("near_gate", "near_answer", gate, 0)
 	few := number("near_few", "near_few_threads")
@@ -67,12 +71,10 @@ func find(e *device.Engine) (*launches, error) {
 		k.forms[p.Form()], k.sieveStep[p] = kernel("near_load", "near_"+p.Form(), k.loadThreads, 0), number("near_sieve", name+"_step_bytes")
 		k.sieve[p] = kernel("near_sieve", name, number("near_sieve", "near_sieve_threads"), e.Shared()-k.sieveStatic)
 	}
+	k.sample = kernel("near_sieve", "near_sample_halves", number("near_sieve", "near_sieve_threads"), e.Shared()-k.sieveStatic)
 	if threads := number("near_groups", "near_groups_threads"); threads > 0 {
 		k.groups, k.grouped = kernel("near_groups", "near_groups", threads, k.shared-k.sieveStatic), true
-		if e.Device().Profile.Paths.Wide || e.Untried() {
-			k.wideStatic = number("near_groups", "near_groups_wide_static")
-			k.wide = kernel("near_groups", "near_groups_wide", threads, k.shared-k.wideStatic)
-		}
+		k.groupsSample = kernel("near_groups", "near_groups_sample", threads, k.shared-k.sieveStatic)
 	}
 	if e.Device().Profile.Paths.Levels || e.Untried() {
 		k.levels.find(e.Shared(), number, kernel)
@@ -279,9 +281,12 @@ func (l launcher) recordWaves(s *device.Steps, arena abi.Pointer) {
 		l.guessed(s, near)
 		return
 	}
+	if p.Sample > 0 {
+		l.sampled(s, near, arena)
+	}
 	for first, count := range p.Waves() {
 		near.First, near.End = uint32(first), uint32(first+count)
-		if p.Sieved && first > 0 {
+		if p.Sieved && (first > 0 || p.Sample > 0) {
 			l.sieved(s, near, arena)
 			device.Launch(s, l.list[c.Terms], len(p.Asks), 1, &near)
 			continue
@@ -358,40 +363,65 @@ func (l launcher) derived(s *device.Steps, arena abi.Pointer) {
 	device.Launch(s, l.ask, (n+warps-1)/warps, 1, &ask)
 }
 
-// sieveBlocks is how many blocks of a product a multiprocessor has registers for, and sharedOfBlock the shared memory that a block takes beside its own.
-const sieveBlocks, sharedOfBlock = 2, 1 << 10
+// sieveAtOnce is how many blocks of a product a multiprocessor has registers for, and sharedOfBlock the shared memory that a block takes beside its own.
+const sieveAtOnce, sharedOfBlock = 2, 1 << 10
 
 // byLevels says whether a wave behind so many objects goes by levels: what these leave is compared by its bytes, which takes longer than all bytes do where much is left.
 func (l launcher) byLevels(seen uint32) bool {
 	return l.column.levels != 0 && int64(seen) >= int64(max(1, l.piece.MostHits()))*int64(l.device.Profile.Near.Levelled)
 }
 
+// byGroups says whether groups of warps multiply float16s.
+func (l launcher) byGroups() bool {
+	of := l.column.Sieve
+	return l.grouped && of.Product == nearest.Halves && of.Steps >= l.device.Profile.Near.Grouped
+}
+
 // sieved records the product of a wave.
 func (l launcher) sieved(s *device.Steps, near abi.Near, arena abi.Pointer) {
-	c, p := l.column, l.piece
-	queries, static := abi.SieveQueries, l.sieveStatic
-	kernel, bytes, most := l.sieve[c.Sieve.Product], c.Sieve.Steps*l.sieveStep[c.Sieve.Product], sieveBlocks
+	steps := l.column.Sieve.Steps
+	kernel, bytes, most := l.sieve[l.column.Sieve.Product], l.sieveBytes(), sieveAtOnce
 	switch {
 	case l.byLevels(near.First):
-		kernel, bytes, most = l.levels.match, l.levels.bytes(c.Sieve.Steps), 1
-	case l.grouped && c.Sieve.Product == nearest.Halves && c.Sieve.Steps >= l.device.Profile.Near.Grouped:
+		kernel, bytes, most = l.levels.match, l.levels.bytes(steps), 1
+	case l.byGroups():
 		kernel = l.groups
-		if l.wideStatic > 0 && len(p.Asks) >= l.device.Profile.Near.Wide && 2*bytes+l.wideStatic <= l.shared {
-			kernel, queries, bytes, static, most = l.wide, 2*queries, 2*bytes, l.wideStatic, 1
-		}
 	}
-	blocks := (len(p.Asks) + queries - 1) / queries
-	atOnce := l.device.Processors * min(most, (l.shared+sharedOfBlock)/(bytes+static+sharedOfBlock))
-	stretch := nearest.Stretch(int(near.End-near.First), blocks, atOnce)
-	stretches := (int(near.End-near.First) + stretch - 1) / stretch
-	sieve := abi.NearSieve{
+	blocks, objects := l.sieveBlocks(), int(near.End-near.First)
+	atOnce := l.device.Processors * min(most, (l.shared+sharedOfBlock)/(bytes+l.sieveStatic+sharedOfBlock))
+	sieve := l.sieveOf(near, arena, nearest.Stretch(objects, blocks, atOnce))
+	stretches := (objects + int(sieve.Stretch) - 1) / int(sieve.Stretch)
+	if l.byLevels(near.First) {
+		device.Launch(s, kernel.Sharing(bytes), blocks, stretches, &abi.NearLevels{Sieve: sieve, Least: l.column.levels})
+		return
+	}
+	device.Launch(s, kernel.Sharing(bytes), blocks, stretches, &sieve)
+}
+
+// sieveBytes is the shared memory of a block, and sieveBlocks how many blocks of queries there are.
+func (l launcher) sieveBytes() int { return l.column.Sieve.Steps * l.sieveStep[l.column.Sieve.Product] }
+func (l launcher) sieveBlocks() int {
+	return (len(l.piece.Asks) + abi.SieveQueries - 1) / abi.SieveQueries
+}
+
+// sieveOf is what a product reads, of which a block has so many objects.
+func (l launcher) sieveOf(near abi.Near, arena abi.Pointer, stretch int) abi.NearSieve {
+	c, p := l.column, l.piece
+	return abi.NearSieve{
 		Near: near, Few: c.few, Begins: c.begins, Reaches: c.reaches, Sieved: arena + abi.Pointer(p.Sieves),
 		Queries: arena + abi.Pointer(p.Sieves+nearest.FewAt(len(p.Asks))), Gamma: c.Sieve.Gamma, Scale: c.Sieve.ScaleOfValues(),
 		Steps: uint32(c.Sieve.Steps), Stretch: uint32(stretch),
 	}
-	if l.byLevels(near.First) {
-		device.Launch(s, kernel.Sharing(bytes), blocks, stretches, &abi.NearLevels{Sieve: sieve, Least: c.levels})
-		return
+}
+
+// sampled records the product of a sample, and what takes limits from it.
+func (l launcher) sampled(s *device.Steps, near abi.Near, arena abi.Pointer) {
+	p, kernel := l.piece, l.sample
+	if l.byGroups() {
+		kernel = l.groupsSample
 	}
-	device.Launch(s, kernel.Sharing(bytes), blocks, stretches, &sieve)
+	sieve := l.sieveOf(near, arena, p.Apart())
+	device.Launch(s, kernel.Sharing(l.sieveBytes()), l.sieveBlocks(), p.Sample/abi.SieveObjects, &sieve)
+	near.First, near.End = uint32(p.Apart()), uint32(p.Sample)
+	device.Launch(s, l.limit[l.column.Terms], len(p.Asks), 1, &near)
 }

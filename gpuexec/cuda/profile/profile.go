@@ -112,9 +112,12 @@ type NearWaves struct {
 	CellsEach, CellsAlone int
 	// Guessed is how many rank vectors there are at least before limits are guessed.
 	Guessed int
-	// SievedHits is the most hits of a query that is sieved, Grouped how many steps a product of float16s has at least that groups of warps take, Wide how many queries a batch has at
-	// least for twice as many in a block of these, and Levelled how many objects have been seen for each hit before bytes go by levels, of columns of LevelSteps steps at least.
-	SievedHits, Grouped, Wide, Levelled, LevelSteps int
+	// Sample is how many objects give queries of SampleHits hits at most their first limits, by sums of float16s, where a column has SampleShare times as many: a multiple of abi.SieveObjects,
+	// no more than List.
+	Sample, SampleHits, SampleShare int
+	// SievedHits is the most hits of a query that is sieved, Grouped how many steps a product of float16s has at least that groups of warps take, and Levelled how many
+	// objects have been seen for each hit before bytes go by levels, of columns of LevelSteps steps at least.
+	SievedHits, Grouped, Levelled, LevelSteps int
 	// LevelsLeave is the largest share of pairs that levels may leave, at the distance that one pair in ten thousand has.
 	LevelsLeave float64
 
@@ -144,7 +147,6 @@ type Paths struct {
 	Depth, TextTrees, Trees bool
 	Ranks, Cells            bool // candidates by rank vectors, and in cells to a recall
 	Grams                   bool // n-grams are counted, of texts within a radius
-	Wide                    bool // a block's products of float16s by groups of warps have twice as many queries
 	RankGuesses             bool // which rank vectors are near is guessed from a sample first
 }
 
@@ -190,11 +192,11 @@ func Of(string) *Profile {
 			BoundFirst: 1024, BoundMost: 2 * abi.BoundMarks, BoundShare: 32},
 		Pieces: PieceSizes{Candidates: 48 << 10, SmallBatch: 256, WaveTiles: 64, Smallest: 128, StreamedPart: 256 << 20},
 		Scan:   ScanSizes{Work: 1 << 34, LeastWave: 16 << 10, Blocks: 2, Growth: 4, Batch: 80e3, Step: 2.5, Signs: 0.15},
-		Near: NearWaves{First: 128, Growth: 6, Least: 16 << 10, Sieved: 8 << 20, List: 4096, CellsFirst: 512, CellsList: 1024, CellsLeast: 8, CellsPairs: 1, CellsEach: 16, CellsAlone: 8192, Guessed: 16 << 10, SievedHits: 256, Grouped: 8, Wide: abi.SieveQueries + 1, Levelled: 10_000, LevelSteps: 16, LevelsLeave: 0.005,
+		Near: NearWaves{First: 128, Growth: 6, Least: 16 << 10, Sieved: 8 << 20, List: 4096, CellsFirst: 512, CellsList: 1024, CellsLeast: 8, CellsPairs: 1, CellsEach: 16, CellsAlone: 8192, Guessed: 16 << 10, Sample: 4096, SampleHits: 128, SampleShare: 4, SievedHits: 256, Grouped: 8, Levelled: 10_000, LevelSteps: 16, LevelsLeave: 0.005,
 			Batch: 100e3, Wave: 120e3, Step: 0.117, Bytes: 0.085, Element: 0.45,
 			Boxes: 0.14, Codes: 0.155, Powers: [...]float64{0.137, 0.13, 0.17, 0.17, 0.21, 0.153}, Deep: 2e3, DeepWarps: 24, DeepLeast: 256, GramTile: 26, GramLook: 3.5e3},
 		Host:  HostCosts{PlanSpan: 10, EncodeSpan: 4, PlanFilter: 100, AnswerBytes: 4},
-		Paths: Paths{Texts: true, Vectors: true, Sieves: true, Levels: true, TextTrees: true, Depth: true, Ranks: true, Cells: true, Grams: true},
+		Paths: Paths{Texts: true, Vectors: true, Sieves: true, Levels: true, TextTrees: true, Depth: true, Ranks: true, RankGuesses: true, Cells: true, Grams: true},
 
 		Filters: Filters{Lists: true},
 	}

@@ -176,14 +176,14 @@ inline void bitProduct(const Regs<T, C>& d, const Fragment& a, uint64_t b, bool 
 EMULATED_WGMMA(8) EMULATED_WGMMA(16) EMULATED_WGMMA(32) EMULATED_WGMMA(64) EMULATED_WGMMA(128) EMULATED_WGMMA(256)
 #undef EMULATED_WGMMA
 
-// m64nNk16 of float16s, likewise.
-template <size_t C, class T>
-inline void halvesProduct(const Regs<T, C>& d, const Fragment& a, uint64_t b, bool add, bool transposed, At at) {
+// m64n128k16 of float16s, likewise.
+template <class T, class A>
+inline void wgmma_mma_async_sync_aligned_m64n128k16_f32_f16_f16(const Regs<T, 64>& d, const Regs<A, 4>& a, uint64_t b, int add, int, int, int transposed, At at) {
   if (transposed) fail(kTrap, at, "wgmma of a transposed matrix, which is not emulated");
-  const Quad quad = quadOf(a, at);
+  const auto quad = quadOf(values(a), at);
   const Descriptor columns(b, at);
   const uint32_t lane = running.fiber->lane;
-  for (uint32_t j = 0; j < C / 4; j++)
+  for (uint32_t j = 0; j < 16; j++)
     for (uint32_t q = 0; q < 2; q++) {
       uint32_t y[8];
       for (uint32_t k = 0; k < 8; k++) y[k] = columns.piece(j * 8 + lane % 4 * 2 + q, k / 4, at)[k % 4];
@@ -195,14 +195,6 @@ inline void halvesProduct(const Regs<T, C>& d, const Fragment& a, uint64_t b, bo
       }
     }
 }
-#define EMULATED_WGMMA(n)                                                                                                                                              \
-  template <class T, class A>                                                                                                                                          \
-  inline void wgmma_mma_async_sync_aligned_m64n##n##k16_f32_f16_f16(const Regs<T, n / 2>& d, const Regs<A, 4>& a, uint64_t b, int add, int, int, int transposed, At at) { \
-    halvesProduct(d, values(a), b, add != 0, transposed != 0, at);                                                                                                     \
-  }
-EMULATED_WGMMA(128) EMULATED_WGMMA(256)
-#undef EMULATED_WGMMA
-
 inline void wgmma_fence_sync_aligned(At at) { __syncwarp(~0u, at); }
 inline void wgmma_commit_group_sync_aligned(At at) { __syncwarp(~0u, at); }
 inline void wgmma_wait_group_sync_aligned(uint32_t, At at) { __syncwarp(~0u, at); }
