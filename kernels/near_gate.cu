@@ -1,6 +1,7 @@
 // Searches by distance, between waves: listed objects compared exactly, and candidates cut to the k first. A block owns a query.
 //
 // Candidates are distinct, so the k first are one set whatever the order in which they were appended. The host puts them in order.
+#include "near_nth.cuh"
 #include "near_sieve.cuh"
 
 namespace geniemq {
@@ -20,6 +21,7 @@ struct Select {
   uint64_t largest[kThreads / 32];
   uint32_t digit, rest, here;
   uint32_t stored, within;  // of a list
+  NthScratch<kThreads> nth;
 };
 
 // The digits of a candidate, the first one 11: eight of the value, four of the id.
@@ -79,9 +81,24 @@ __device__ Last lastOf(const NearEntry* entries, uint32_t n, uint32_t k, Select&
   return last;
 }
 
+// The same of no more candidates than threads hold.
+__device__ Last lastOfHeld(const NearEntry* entries, uint32_t n, uint32_t k, Select& s) {
+  uint64_t own[kHeld];
+  hold<kThreads>(own, n, [=](uint32_t i) { return entries[i].value; });
+  uint32_t upTo;
+  const uint64_t value = nthOf<kThreads>(own, k, upTo, s.nth);
+  if (upTo == k) return {value, ~0ull, ~0u, ~0u};
+  hold<kThreads>(own, n, [=](uint32_t i) { return entries[i].value == value ? uint64_t{entries[i].id} : ~0ull; });
+  uint32_t ties = 0;
+#pragma unroll
+  for (uint32_t i = 0; i < kHeld; i++) ties += own[i] != ~0ull;
+  const uint32_t before = upTo - blockSum<kThreads>(ties, s.scratch[0]);
+  return {value, ~0ull, uint32_t(nthOf<kThreads>(own, k - before, upTo, s.nth)), ~0u};
+}
+
 // Moves the k first of n candidates to the front, n > k.
 __device__ void keepFirst(NearEntry* entries, uint32_t n, uint32_t k, Select& s) {
-  const Last last = lastOf(entries, n, k, s);
+  const Last last = n <= kHeld * kThreads ? lastOfHeld(entries, n, k, s) : lastOf(entries, n, k, s);
   // In place: a chunk is read before what is kept of it is written, and that is never further than the chunk.
   uint32_t kept = 0;
   for (uint32_t first = threadIdx.x; first - threadIdx.x < n; first += kLoads * kThreads) {

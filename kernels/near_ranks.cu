@@ -5,13 +5,13 @@
 // finds. They are whole numbers below 2^24, so that float64s hold them exactly, and candidates are those of the host. Here they become the list of the query in the column itself,
 // of which near_gate.cu compares vectors and points, and near_list_edits_* texts.
 //
-// Bytes are compared four at a time (rank_*): a block has kRankObjects objects, a thread each, and kRankQueries queries, of which lane i of a warp has the counter of query i. It
-// takes a tenth of what float64s do (near_scan.cu), whose Gate it has.
+// Bytes are compared four at a time (rank_*): a block has kRankQueries queries in shared memory, of which lane i of a warp has the counter of query i, and goes through a stretch of
+// objects, a thread each. It takes a small part of what float64s do (near_scan.cu), whose Gate it has.
 //
 // Many candidates are wanted, and to keep them from wave to wave takes longer than to find them. So where a guess is wanted a sample of the objects is ranked first, whose r-th value is taken for a
 // limit (near_guess): r is what the sample has of the candidates by its share, and six standard deviations more. With that limit all objects are one wave. If there are too few then, or more than
 // there is room for, the query is given up, and asked again without a guess (near_guessed, near_gate.cu): so no guess changes an answer.
-#include "near_hits.cuh"
+#include "near_nth.cuh"
 #include "near_product.cuh"
 #include "near_texts.cuh"
 
@@ -26,10 +26,10 @@ struct NearRanked {
   uint32_t symbols, unused;
 };
 
-// A wave of rank vectors: those of every stride-th object, of so many, and so many candidates have room beside those that are wanted.
+// A wave of rank vectors: those of every stride-th object, of so many, of which a block has `stretch`; and so many candidates have room beside those that are wanted.
 struct NearRankScan {
   Near near;
-  uint32_t stride, room, objects, unused;
+  uint32_t stride, room, objects, stretch;
 };
 
 // The host has mirrors of these: gpuexec/cuda/abi.
@@ -39,105 +39,135 @@ namespace {
 
 constexpr uint32_t kListThreads = 256;
 
-constexpr uint32_t kRankObjects = 128;  // of a block, a thread each
+constexpr uint32_t kRankObjects = 128;  // of a block at a time, a thread each
 constexpr uint32_t kRankQueries = 32;   // of a block, a lane each
-constexpr uint32_t kRankStep = 4;       // words that are compared between two loads
-constexpr uint32_t kGuessing = 4;       // warps of a block that guesses
+constexpr uint32_t kRankWords = 16;     // of four ranks, that a thread has of an object at a time
+constexpr uint32_t kMostWords = 64;
+constexpr uint32_t kRankBlocks = 4;     // of a multiprocessor
+constexpr int kMostRanked = 1 << 30;    // no rank distance is as large
 constexpr float kDeviations = 6;
+static_assert(kHeld * kListThreads >= kMostHeld);  // a sample is no more
 
-// WORDS of four ranks, at most.
-template <uint32_t WORDS>
 struct RankShared {
   NearQuery asked[kRankQueries];
-  uint32_t limits[kRankQueries], squares[kRankQueries];
-  alignas(16) uint32_t queries[kRankQueries][WORDS];
-  uint32_t rows[kRankObjects][WORDS + 1];  // so that a warp reads a word from as many banks
+  int below[kRankQueries], squares[kRankQueries];
+  alignas(16) uint32_t queries[kMostWords / kRankWords][kRankQueries][kRankWords];
 };
 
-// What a rank distance is made of, and what it is then; query: the sum of the squares of its ranks.
+// What a rank distance is made of: words, and squares of an object's ranks and a query's.
 struct Rho {
+  static constexpr bool kSquares = true;
   static __device__ __forceinline__ uint32_t add(uint32_t a, uint32_t b, uint32_t sum) { return __dp4a(a, b, sum); }
-  static __device__ __forceinline__ uint32_t of(uint32_t sum, uint32_t object, uint32_t query) { return object + query - 2 * sum; }
+  static __device__ __forceinline__ int of(uint32_t sum, uint32_t square) { return int(square - 2 * sum); }
 };
 struct Footrule {
+  static constexpr bool kSquares = false;
   static __device__ __forceinline__ uint32_t add(uint32_t a, uint32_t b, uint32_t sum) { return uint32_t(differ(a, b, int(sum))); }
-  static __device__ __forceinline__ uint32_t of(uint32_t sum, uint32_t, uint32_t) { return sum; }
+  static __device__ __forceinline__ int of(uint32_t sum, uint32_t) { return int(sum); }
 };
 
-// Brings ranks of objects and queries into shared memory, zeros behind the last, up to whole steps: these add nothing.
-template <uint32_t WORDS>
-__device__ void loadRanks(const Near& n, RankShared<WORDS>& s, uint32_t words, uint32_t object, uint32_t objects, uint32_t stride, uint32_t query, uint32_t queries) {
-  const uint8_t* rows = n.rows + size_t{object} * stride * n.dims;
-  for (uint32_t i = threadIdx.x; i < objects * words; i += kRankObjects) {
-    const uint32_t row = i / words, w = i % words;
-    uint32_t word = 0;
-    if (n.dims % 4 == 0) {
-      if (4 * w < n.dims) word = __ldg(reinterpret_cast<const uint32_t*>(rows) + size_t{row} * stride * (n.dims / 4) + w);
-    } else {
-      for (uint32_t b = 0; b < 4 && 4 * w + b < n.dims; b++) word |= uint32_t{__ldg(rows + size_t{row} * stride * n.dims + 4 * w + b)} << 8 * b;
+// Words of an object's ranks from one on, zeros behind the last and where there is none: these add nothing.
+__device__ __forceinline__ void loadRanks(const Near& n, uint32_t (&words)[kRankWords], uint32_t object, uint32_t first, bool there) {
+  const uint32_t all = there ? n.dims : 0;
+  const uint8_t* const row = n.rows + size_t{object} * n.dims + 4 * first;
+  if (n.dims % 16 == 0) {
+#pragma unroll
+    for (uint32_t i = 0; i < kRankWords; i += 4) {
+      const uint4 x = 4 * (first + i) < all ? __ldg(reinterpret_cast<const uint4*>(row) + i / 4) : uint4{};
+      words[i] = x.x, words[i + 1] = x.y, words[i + 2] = x.z, words[i + 3] = x.w;
     }
-    s.rows[row][w] = word;
+    return;
   }
+#pragma unroll
+  for (uint32_t i = 0; i < kRankWords; i++) {
+    words[i] = 0;
+#pragma unroll
+    for (uint32_t b = 0; b < 4; b++)
+      if (4 * (first + i) + b < all) words[i] |= uint32_t{__ldg(row + 4 * i + b)} << 8 * b;
+  }
+}
+
+// Brings queries into shared memory, and what rank distances have to be below, less what of them is the query's.
+template <class Similarity>
+__device__ void loadQueries(const Near& n, RankShared& s, uint32_t words, uint32_t query, uint32_t queries) {
   for (uint32_t i = threadIdx.x; i < kRankQueries * words; i += kRankObjects) {
     const uint32_t q = i / words, w = i % words;
     uint32_t word = 0;
     for (uint32_t b = 0; b < 4 && 4 * w + b < n.dims && q < queries; b++) word |= uint32_t(__ldg(n.vectors + size_t{query + q} * n.dims + 4 * w + b)) << 8 * b;
-    s.queries[q][w] = word;
+    s.queries[w / kRankWords][q][w % kRankWords] = word;
   }
-  if (threadIdx.x < queries) {
-    s.asked[threadIdx.x] = n.queries[query + threadIdx.x];
-    const double limit = valueOf(n.states[query + threadIdx.x].limit);
-    s.limits[threadIdx.x] = limit < 0 ? 0 : uint32_t(fmin(limit, 0x1p31)) + 1;  // what is below it may stay
-  }
+  __syncthreads();
+  if (threadIdx.x >= kRankQueries) return;
+  const uint32_t q = threadIdx.x;
+  uint32_t square = 0;
+  for (uint32_t w = 0; w < words && Similarity::kSquares; w++) square = __dp4a(s.queries[w / kRankWords][q][w % kRankWords], s.queries[w / kRankWords][q][w % kRankWords], square);
+  s.squares[q] = int(square), s.below[q] = -kMostRanked;
+  if (q >= queries) return;
+  s.asked[q] = n.queries[query + q];
+  const double limit = valueOf(n.states[query + q].limit);
+  if (limit >= 0) s.below[q] = int(fmin(limit, double(kMostRanked))) + 1 - int(square);
 }
 
-template <class Similarity, uint32_t WORDS>
-__device__ void scanRanks(const NearRankScan& v, RankShared<WORDS>& s) {
+// Those of an object's queries, a bit each, whose filters it passes.
+__device__ uint32_t passing(const Near& n, const RankShared& s, uint32_t candidates, uint32_t object) {
+  for (uint32_t left = candidates; left != 0; left &= left - 1) {
+    const uint32_t q = __ffs(int(left)) - 1;
+    if (!mayHit(n, s.asked[q], object)) candidates &= ~(1u << q);
+  }
+  return candidates;
+}
+
+// A block goes through so many objects, and loads the next one's ranks while it compares.
+template <class Similarity>
+__device__ void scanRanks(const NearRankScan& v, RankShared& s) {
   const Near& n = v.near;
   const uint32_t query = n.firstQuery + blockIdx.x * kRankQueries, queries = min(kRankQueries, n.queriesOfBatch - query);
-  const uint32_t object = n.first + blockIdx.y * kRankObjects, objects = min(kRankObjects, n.end - object);
-  const uint32_t words = ((n.dims + 3) / 4 + kRankStep - 1) / kRankStep * kRankStep;
-  loadRanks(n, s, words, object, objects, v.stride, query, queries);
+  const uint32_t from = n.first + blockIdx.y * v.stretch, to = min(n.end, from + v.stretch);
+  const uint32_t words = ((n.dims + 3) / 4 + kRankWords - 1) / kRankWords * kRankWords;
+  uint32_t next[kRankWords];
+  loadRanks(n, next, (from + threadIdx.x) * v.stride, 0, from + threadIdx.x < to);
+  loadQueries<Similarity>(n, s, words, query, queries);
   __syncthreads();
-  if (threadIdx.x < kRankQueries) {
-    uint32_t square = 0;
-    for (uint32_t w = 0; w < words; w++) square = __dp4a(s.queries[threadIdx.x][w], s.queries[threadIdx.x][w], square);
-    s.squares[threadIdx.x] = square;
-  }
-  __syncthreads();
-  const bool real = threadIdx.x < objects;
-  uint32_t sums[kRankQueries] = {}, square = 0;
-  for (uint32_t first = 0; first < words; first += kRankStep) {
-    uint32_t own[kRankStep];
+  for (uint32_t object = from + threadIdx.x; object - threadIdx.x < to; object += kRankObjects) {
+    uint32_t sums[kRankQueries] = {}, square = 0;
+    for (uint32_t first = 0; first < words; first += kRankWords) {
+      uint32_t own[kRankWords];
 #pragma unroll
-    for (uint32_t i = 0; i < kRankStep; i++) {
-      own[i] = real ? s.rows[threadIdx.x][first + i] : 0;
-      square = __dp4a(own[i], own[i], square);
+      for (uint32_t i = 0; i < kRankWords; i++) own[i] = next[i];
+      const bool last = first + kRankWords == words;
+      const uint32_t after = last ? object + kRankObjects : object;
+      loadRanks(n, next, after * v.stride, last ? 0 : first + kRankWords, after < to);
+      const auto& columns = s.queries[first / kRankWords];
+#pragma unroll
+      for (uint32_t i = 0; i < kRankWords; i += 4) {
+        if (Similarity::kSquares) square = __dp4a(own[i], own[i], __dp4a(own[i + 1], own[i + 1], __dp4a(own[i + 2], own[i + 2], __dp4a(own[i + 3], own[i + 3], square))));
+#pragma unroll
+        for (uint32_t q = 0; q < kRankQueries; q++) {
+          const uint4 x = *reinterpret_cast<const uint4*>(&columns[q][i]);
+          sums[q] = Similarity::add(own[i + 3], x.w, Similarity::add(own[i + 2], x.z, Similarity::add(own[i + 1], x.y, Similarity::add(own[i], x.x, sums[q]))));
+        }
+      }
     }
+    const uint32_t id = object * v.stride;
+    uint32_t candidates = 0, stayed = 0;  // by query: a bit; by lane: of its query
+#pragma unroll
+    for (uint32_t q = 0; q < kRankQueries; q++) candidates |= Similarity::of(sums[q], square) < s.below[q] ? 1u << q : 0;
+    candidates = object < to ? passing(n, s, candidates, id) : 0;
+    if (!__any_sync(~0u, candidates)) continue;
 #pragma unroll
     for (uint32_t q = 0; q < kRankQueries; q++) {
-      const uint4 x = *reinterpret_cast<const uint4*>(&s.queries[q][first]);
-      sums[q] = Similarity::add(own[3], x.w, Similarity::add(own[2], x.z, Similarity::add(own[1], x.y, Similarity::add(own[0], x.x, sums[q]))));
+      const uint32_t all = __ballot_sync(~0u, candidates >> q & 1);
+      if (laneOf() == q) stayed = __popc(all);
     }
-  }
-  const uint32_t id = (object + threadIdx.x) * v.stride;
-  uint32_t candidates = 0, stayed = 0;  // by query: a bit; by lane: of its query
+    const uint32_t places = stayed != 0 ? atomicAdd(&n.states[query + laneOf()].stored, stayed) : 0;
 #pragma unroll
-  for (uint32_t q = 0; q < kRankQueries; q++) {
-    sums[q] = Similarity::of(sums[q], square, s.squares[q]);
-    const bool stays = q < queries && real && sums[q] < s.limits[q] && mayHit(n, s.asked[q], id);
-    const uint32_t all = __ballot_sync(~0u, stays);
-    if (laneOf() == q) stayed = __popc(all);
-    candidates |= uint32_t{stays} << q;
-  }
-  const uint32_t places = stayed != 0 ? atomicAdd(&n.states[query + laneOf()].stored, stayed) : 0;
-#pragma unroll
-  for (uint32_t q = 0; q < kRankQueries; q++) {
-    const bool stays = candidates >> q & 1;
-    const uint32_t all = __ballot_sync(~0u, stays);
-    if (all == 0) continue;
-    const uint32_t place = __shfl_sync(~0u, places, q) + __popc(all & ((1u << laneOf()) - 1));
-    if (stays && place < v.room + s.asked[q].k) n.entries[s.asked[q].entries + place] = {orderedOf(sums[q]), id + n.base, 0};
+    for (uint32_t q = 0; q < kRankQueries; q++) {
+      const bool stays = candidates >> q & 1;
+      const uint32_t all = __ballot_sync(~0u, stays);
+      if (all == 0) continue;
+      const uint32_t place = __shfl_sync(~0u, places, q) + __popc(all & ((1u << laneOf()) - 1));
+      if (stays && place < v.room + s.asked[q].k) n.entries[s.asked[q].entries + place] = {orderedOf(double(Similarity::of(sums[q], square) + s.squares[q])), id + n.base, 0};
+    }
   }
 }
 
@@ -186,41 +216,34 @@ GENIEMQ_LIST_EDITS(1)
 GENIEMQ_LIST_EDITS(2)
 GENIEMQ_LIST_EDITS(4)
 
-// Takes the limit of a query from a sample, and forgets it. A warp has a query; more than kWarpHits are not kept, so a sample has few of what is wanted.
-extern "C" __global__ void __launch_bounds__(32 * kGuessing) near_guess(const NearRankScan v) {
-  __shared__ WarpHits hits[kGuessing];
+// Takes the limit of a query from a sample, and forgets it. blockIdx.x is the query.
+extern "C" __global__ void __launch_bounds__(kListThreads) near_guess(const NearRankScan v) {
+  __shared__ NthScratch<kListThreads> s;
   const Near& n = v.near;
-  const uint32_t q = n.firstQuery + blockIdx.x * kGuessing + warpOf();
-  if (q >= n.queriesOfBatch) return;
+  const uint32_t q = n.firstQuery + blockIdx.x;
   const NearQuery query = n.queries[q];
   NearState& state = n.states[q];
   const uint32_t stored = state.stored;
   const float mean = float(query.k) * float(n.end) / float(v.objects);
-  Kept kept(hits[warpOf()], min(kWarpHits, uint32_t(ceilf(mean + kDeviations * sqrtf(mean) + 4))));
-  for (uint32_t first = 0; first < stored; first += 32) {
-    const uint32_t i = first + laneOf();
-    const NearEntry e = i < stored ? n.entries[query.entries + i] : NearEntry{};
-    kept.offer(i < stored && kept.takes(e.value, e.id), e.value, e.id);
-  }
-  __syncwarp();
-  if (laneOf() != 0) return;
-  if (kept.found == kept.k) state.limit = min(state.limit, kept.last);
-  state.stored = state.kept = 0;
+  const uint32_t wanted = uint32_t(ceilf(mean + kDeviations * sqrtf(mean) + 4));
+  uint64_t own[kHeld], limit = ~0ull;
+  hold<kListThreads>(own, stored, [&](uint32_t i) { return n.entries[query.entries + i].value; });
+  uint32_t upTo;
+  if (stored >= wanted) limit = nthOf<kListThreads>(own, wanted, upTo, s);
+  __syncthreads();  // all have read what is written below
+  if (threadIdx.x == 0) state.limit = min(state.limit, limit), state.stored = state.kept = 0;
 }
 
-// blockIdx.x counts blocks of queries, blockIdx.y those of objects. Of so many ranks, at most.
-#define GENIEMQ_RANKS(name, Similarity, RANKS)                                                             \
-  extern "C" __global__ void __launch_bounds__(kRankObjects) rank_##name##_##RANKS(const NearRankScan v) { \
-    __shared__ RankShared<RANKS / 4> s;                                                                    \
-    scanRanks<Similarity>(v, s);                                                                           \
+// blockIdx.x counts blocks of queries, blockIdx.y those of objects.
+#define GENIEMQ_RANKS(name, Similarity)                                                                  \
+  extern "C" __global__ void __launch_bounds__(kRankObjects, kRankBlocks) name(const NearRankScan v) { \
+    __shared__ RankShared s;                                                                             \
+    scanRanks<Similarity>(v, s);                                                                         \
   }
-GENIEMQ_RANKS(squares, Rho, 64)
-GENIEMQ_RANKS(squares, Rho, 128)
-GENIEMQ_RANKS(squares, Rho, 256)
-GENIEMQ_RANKS(differences, Footrule, 64)
-GENIEMQ_RANKS(differences, Footrule, 128)
-GENIEMQ_RANKS(differences, Footrule, 256)
+GENIEMQ_RANKS(rank_squares, Rho)
+GENIEMQ_RANKS(rank_differences, Footrule)
+#undef GENIEMQ_RANKS
 
-extern "C" __device__ const uint32_t near_ranks_threads = kListThreads, rank_threads = kRankObjects, rank_queries = kRankQueries, near_guess_threads = 32 * kGuessing;
+extern "C" __device__ const uint32_t near_ranks_threads = kListThreads, rank_threads = kRankObjects, rank_queries = kRankQueries, rank_blocks = kRankBlocks;
 
 }  // namespace geniemq

@@ -149,6 +149,7 @@ func TestConstants(t *testing.T) {
 			"kDescentValue": int64(DescentValue), "kDescentRoot": int64(DescentRoot), "kDescentChord": int64(DescentChord),
 		},
 		"near_hits.cuh":  {"kWarpHits": WarpHits},
+		"near_nth.cuh":   {"kMostHeld": MostHeld},
 		"near_texts.cuh": {"kNarrow": MaxNarrow},
 		"text_scan.cu":   {"kTextBlock": TextBlock, "kTextTotal": TextTotal},
 		"filter.cu":      {"kClauseFirst": ClauseFirst, "kClauseLast": ClauseLast, "kClauseNot": ClauseNot},

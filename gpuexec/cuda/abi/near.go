@@ -15,6 +15,9 @@ const (
 // WarpHits is how many hits a warp keeps of a query, at most.
 const WarpHits = 128
 
+// MostHeld is how many values the threads of a block hold, at most, of which they find the n-th.
+const MostHeld = 4096
+
 // Sizes in bytes.
 const (
 	NearEntryBytes = 16
@@ -113,8 +116,8 @@ type NearRanked struct {
 
 // NearRankScan is the argument of rank_* and near_guess.
 type NearRankScan struct {
-	Near                     Near
-	Stride, Room, Objects, _ uint32
+	Near                           Near
+	Stride, Room, Objects, Stretch uint32
 }
 
 // NearCelled is the argument of near_cells_*.

@@ -122,13 +122,18 @@ func checkPiece(t *testing.T, p *Piece, room plan.Room, waves *profile.NearWaves
 			t.Fatalf("array %d of %d bytes lies at %v", i, size, starts)
 		}
 	}
+	if p.Sample > 0 {
+		if parts := p.Sample / abi.SieveObjects; p.Sample%abi.SieveObjects != 0 || p.Sample > p.ListRoom || p.Apart() < abi.SieveObjects || (parts-1)*p.Apart()+abi.SieveObjects > int(c.Objects) || p.FirstWave != 0 {
+			t.Fatalf("a sample of %d, %d apart, of %d objects, and lists of %d", p.Sample, p.Apart(), c.Objects, p.ListRoom)
+		}
+	}
 	next := 0
 	for first, count := range p.Waves() {
 		if first != next || count < 1 {
 			t.Fatalf("a wave of %d begins at %d, not at %d", count, first, next)
 		}
-		if scanned := !p.Sieved || first == 0; scanned && count > p.Wave || !scanned && (p.ListRoom > p.Wave || first%abi.SieveObjects != 0 || count > waves.Sieved) {
-			t.Fatalf("a wave of %d objects from %d on, and there is room for %d: %+v", count, first, p.Wave, p)
+		if scanned := !p.Sieved || first == 0 && p.Sample == 0; scanned && count > p.Wave || !scanned && (p.ListRoom > p.Wave || first%abi.SieveObjects != 0 || count > waves.Sieved) {
+			t.Fatalf("a wave of %d objects from %d on, and there is room for %d, of a list for %d", count, first, p.Wave, p.ListRoom)
 		}
 		next = first + count
 	}

@@ -21,9 +21,8 @@ type Ranks struct {
 // A Guess is how the limits of a piece are guessed (kernels/near_ranks.cu): by Sample objects, every Stride-th, for a wave whose candidates have room for so many beside those that are wanted.
 type Guess struct{ Sample, Stride, Room int }
 
-// How guesses are made: the most objects of a sample, and of a sample the most that are expected to be candidates, so that a warp keeps what the guess goes by (abi.WarpHits); of the objects
-// one in so many is wanted, at most.
-const mostSampled, mostExpected, leastWanted = 2048, 64, 4
+// leastWanted: of the objects one in so many is wanted, at most, and one in so many is in a sample.
+const leastWanted = 4
 
 // guess is that of the first n asks: 0 and nil where none pays.
 func (r *Ranks) guess(asks, asked []Ask, waves *profile.NearWaves) (n, lists int, g *Guess) {
@@ -38,10 +37,10 @@ func (r *Ranks) guess(asks, asked []Ask, waves *profile.NearWaves) (n, lists int
 	if n == 0 {
 		return 0, 0, nil
 	}
-	sample := max(abi.WarpHits, min(mostSampled, mostExpected*objects/lists))
+	sample := min(abi.MostHeld, objects/leastWanted)
 	g = &Guess{Sample: sample, Stride: objects / sample}
 	mean := float64(lists) * float64(sample) / float64(objects)
-	g.Room = max(sample, 2*int(min(abi.WarpHits, mean+6*math.Sqrt(mean)+4)*float64(g.Stride)))
+	g.Room = max(sample, 2*int((mean+6*math.Sqrt(mean)+4)*float64(g.Stride)))
 	return n, lists, g
 }
 

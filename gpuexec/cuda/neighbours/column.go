@@ -35,13 +35,13 @@ type column struct {
 type scanKernel struct {
 	device.Function
 	objects, queries int
+	blocks           int           // of a multiprocessor, of rank vectors
 	ranks            *guessKernels // it is one of rank vectors; nil: it is not
 }
 
 // guessKernels guess limits of rank vectors, and see to it that they were right.
 type guessKernels struct {
 	guess, guessed device.Function
-	queries        int // of a block that guesses
 }
 
 // A columnLoader loads a column. It runs on the engine's thread where it says so.

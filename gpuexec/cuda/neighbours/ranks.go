@@ -5,8 +5,6 @@ package neighbours
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/cuda/device"
@@ -20,14 +18,14 @@ import (
 type rankKernels struct {
 	listed device.Function
 	guess  *guessKernels
-	scans  map[string]*scanKernel            // of rank vectors
+	scans  map[nearest.Terms]*scanKernel     // of rank vectors
 	edits  map[nearest.Terms]device.Function // of texts
 }
 
 // loadRanks lays rank vectors out, by which candidates of the method permutation are found. It is nil where there are none. The ranks of a query are found on the host, since they
 // are some values of one each.
 func loadRanks(e *device.Engine, r *room.Room, s *scan, texts *textscan.Path) (*candidates, error) {
-	k := rankKernels{scans: make(map[string]*scanKernel), edits: make(map[nearest.Terms]device.Function)}
+	k := rankKernels{scans: make(map[nearest.Terms]*scanKernel), edits: make(map[nearest.Terms]device.Function)}
 	if err := k.find(e); err != nil {
 		return nil, err
 	}
@@ -44,7 +42,7 @@ func loadRanks(e *device.Engine, r *room.Room, s *scan, texts *textscan.Path) (*
 			return nil, err
 		}
 		of.Guesses = e.Device().Profile.Paths.RankGuesses || e.Untried()
-		own.near.scan, own.bytes = k.scans[rankScanOf(of.Near)], own.near.RowsBytes()
+		own.near.scan, own.bytes = k.scans[of.Near.Terms], own.near.RowsBytes()
 		own.ask = func(ctx context.Context, asks []nearest.Ask) ([]nearest.Ask, error) {
 			return ranksOfQueries(ctx, s, own, of, asks)
 		}
@@ -68,31 +66,14 @@ func (k *rankKernels) find(e *device.Engine) error {
 	kernel := func(name string, threads int) device.Function { return l.kernel(module, name, threads, 0) }
 	lists, threads := l.number(module, "near_ranks_threads"), l.number(module, "rank_threads")
 	k.listed = kernel("near_ranked", lists)
-	guessing := l.number(module, "near_guess_threads")
-	k.guess = &guessKernels{kernel("near_guess", guessing), l.kernel("near_gate", "near_guessed", l.number("near_gate", "near_gate_threads"), 0), guessing / abi.WarpLanes}
+	k.guess = &guessKernels{kernel("near_guess", lists), l.kernel("near_gate", "near_guessed", l.number("near_gate", "near_gate_threads"), 0)}
 	for _, terms := range nearest.TextTerms() {
 		k.edits[terms] = kernel("near_list_"+string(terms), lists)
 	}
-	for _, most := range ranksOf {
-		for _, terms := range []nearest.Terms{nearest.Squares, nearest.Differences} {
-			name := rankScanName(terms, most)
-			k.scans[name] = &scanKernel{kernel(name, threads), threads, l.number(module, "rank_queries"), k.guess}
-		}
+	for _, terms := range []nearest.Terms{nearest.Squares, nearest.Differences} {
+		k.scans[terms] = &scanKernel{kernel("rank_"+string(terms), threads), threads, l.number(module, "rank_queries"), l.number(module, "rank_blocks"), k.guess}
 	}
 	return l.err()
-}
-
-// ranksOf are the most ranks that kernels compare.
-var ranksOf = [...]int{64, 128, 256}
-
-func rankScanName(terms nearest.Terms, most int) string {
-	return fmt.Sprintf("rank_%s_%d", terms, most)
-}
-
-// rankScanOf is the kernel that compares rank vectors of a column: there are at most 255 permutants.
-func rankScanOf(c *nearest.Column) string {
-	at := slices.IndexFunc(ranksOf[:], func(most int) bool { return c.Dims <= most })
-	return rankScanName(c.Terms, ranksOf[at])
 }
 
 // ranksOfQueries finds the ranks of queries, on all cores, and is what they ask of rank vectors.

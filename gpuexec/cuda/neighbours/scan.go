@@ -317,29 +317,33 @@ func (l launcher) guessed(s *device.Steps, near abi.Near) {
 	g, k, n := l.piece.Guess, l.column.scan.ranks, len(l.piece.Asks)
 	near.End = uint32(g.Sample)
 	l.scanned(s, near, g.Stride, g.Room)
-	device.Launch(s, k.guess, (n+k.queries-1)/k.queries, 1, &abi.NearRankScan{Near: near, Objects: l.column.Objects})
+	device.Launch(s, k.guess, n, 1, &abi.NearRankScan{Near: near, Objects: l.column.Objects})
 	near.End = l.column.Objects
 	l.scanned(s, near, 1, g.Room)
 	near.ListRoom = uint32(g.Room)
 	device.Launch(s, k.guessed, n, 1, &near)
 }
 
+// rankRounds is in how many rounds blocks of a scan of rank vectors run: the more, the less the last one leaves undone, and the more often queries are loaded.
+const rankRounds = 4
+
 // scanned records the comparison of a wave, in launches of as many blocks as there may be; of rank vectors of every stride-th object, for whose candidates there is some room.
 func (l launcher) scanned(s *device.Steps, near abi.Near, stride, room int) {
 	kernel := l.column.scan
 	if kernel == nil {
-		kernel = &scanKernel{l.scan[l.column.Terms], l.scanObjects, l.scanQueries, nil}
+		kernel = &scanKernel{l.scan[l.column.Terms], l.scanObjects, l.scanQueries, 0, nil}
+	}
+	across := (len(l.piece.Asks) + kernel.queries - 1) / kernel.queries
+	if kernel.ranks != nil {
+		units := (int(near.End-near.First) + kernel.objects - 1) / kernel.objects
+		each := max(1, units*across/(l.device.Processors*kernel.blocks*rankRounds))
+		device.Launch(s, kernel.Function, across, (units+each-1)/each, &abi.NearRankScan{Near: near, Stride: uint32(stride), Room: uint32(room), Stretch: uint32(each * kernel.objects)})
+		return
 	}
 	most, end := uint32(abi.MaxGridY*kernel.objects), near.End
 	for ; near.First < end; near.First = near.End {
 		near.End = min(end, near.First+most)
-		blocks := (int(near.End-near.First) + kernel.objects - 1) / kernel.objects
-		across := (len(l.piece.Asks) + kernel.queries - 1) / kernel.queries
-		if kernel.ranks != nil {
-			device.Launch(s, kernel.Function, across, blocks, &abi.NearRankScan{Near: near, Stride: uint32(stride), Room: uint32(room)})
-		} else {
-			device.Launch(s, kernel.Function, across, blocks, &near)
-		}
+		device.Launch(s, kernel.Function, across, (int(near.End-near.First)+kernel.objects-1)/kernel.objects, &near)
 	}
 }
 
