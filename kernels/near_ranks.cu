@@ -5,8 +5,7 @@
 // finds. They are whole numbers below 2^24, so that float64s hold them exactly, and candidates are those of the host. Here they become the list of the query in the column itself,
 // of which near_gate.cu compares vectors and points, and near_list_edits_* texts.
 //
-// Bytes are compared four at a time (rank_*): a block has kRankQueries queries in shared memory, of which lane i of a warp has the counter of query i, and goes through a stretch of
-// objects, a thread each. It takes a small part of what float64s do (near_scan.cu), whose Gate it has.
+// Bytes are compared four at a time (rank_*): a block has kRankQueries queries in shared memory and goes through a stretch of objects, a thread each. It takes a small part of what float64s do (near_scan.cu), whose Gate it has.
 //
 // Many candidates are wanted, and to keep them from wave to wave takes longer than to find them. So where a guess is wanted a sample of the objects is ranked first, whose r-th value is taken for a
 // limit (near_guess): r is what the sample has of the candidates by its share, and six standard deviations more. With that limit all objects are one wave. If there are too few then, or more than
@@ -40,7 +39,8 @@ namespace {
 constexpr uint32_t kListThreads = 256;
 
 constexpr uint32_t kRankObjects = 128;  // of a block at a time, a thread each
-constexpr uint32_t kRankQueries = 32;   // of a block, a lane each
+constexpr uint32_t kRankQueries = 32;   // of a block, a bit each
+constexpr uint32_t kRankGroup = 8;      // queries between which a warp does not append
 constexpr uint32_t kRankWords = 16;     // of four ranks, that a thread has of an object at a time
 constexpr uint32_t kMostWords = 64;
 constexpr uint32_t kRankBlocks = 4;     // of a multiprocessor
@@ -48,9 +48,18 @@ constexpr int kMostRanked = 1 << 30;    // no rank distance is as large
 constexpr float kDeviations = 6;
 static_assert(kHeld * kListThreads >= kMostHeld);  // a sample is no more
 
+// What a warp has found and not appended: a rank distance less the square of the query's ranks, with the query in its lower bits, and the object.
+struct RankFound {
+  int valueAndQuery;
+  uint32_t object;
+};
+static_assert(kRankQueries == 32 && 2ull * 4 * kMostWords * 255 * 255 < 1ull << 26);  // such a value has 27 bits with its sign
+
 struct RankShared {
   NearQuery asked[kRankQueries];
-  int below[kRankQueries], squares[kRankQueries];
+  alignas(16) int below[kRankQueries];
+  int squares[kRankQueries];
+  RankFound found[kRankObjects / 32][32 + 32 * kRankGroup];
   alignas(16) uint32_t queries[kMostWords / kRankWords][kRankQueries][kRankWords];
 };
 
@@ -108,13 +117,19 @@ __device__ void loadQueries(const Near& n, RankShared& s, uint32_t words, uint32
   if (limit >= 0) s.below[q] = int(fmin(limit, double(kMostRanked))) + 1 - int(square);
 }
 
-// Those of an object's queries, a bit each, whose filters it passes.
-__device__ uint32_t passing(const Near& n, const RankShared& s, uint32_t candidates, uint32_t object) {
-  for (uint32_t left = candidates; left != 0; left &= left - 1) {
-    const uint32_t q = __ffs(int(left)) - 1;
-    if (!mayHit(n, s.asked[q], object)) candidates &= ~(1u << q);
+// Appends what a warp has found, from one on 32 or fewer, one a lane: so that it waits for memory once for them.
+__device__ __forceinline__ void append(const NearRankScan& v, const RankShared& s, uint32_t query, uint32_t first, uint32_t n) {
+  __syncwarp();  // what other lanes have written
+  if (laneOf() < n) {
+    const RankFound found = s.found[warpOf()][first + laneOf()];
+    const uint32_t q = uint32_t(found.valueAndQuery) % kRankQueries;
+    const NearQuery& of = s.asked[q];
+    if (mayHit(v.near, of, found.object)) {
+      const uint32_t place = atomicAdd(&v.near.states[query + q].stored, 1);
+      if (place < v.room + of.k) v.near.entries[of.entries + place] = {orderedOf(double((found.valueAndQuery >> 5) + s.squares[q])), found.object + v.near.base, 0};
+    }
   }
-  return candidates;
+  __syncwarp();  // before they are written again
 }
 
 // A block goes through so many objects, and loads the next one's ranks while it compares.
@@ -128,6 +143,8 @@ __device__ void scanRanks(const NearRankScan& v, RankShared& s) {
   loadRanks(n, next, (from + threadIdx.x) * v.stride, 0, from + threadIdx.x < to);
   loadQueries<Similarity>(n, s, words, query, queries);
   __syncthreads();
+  RankFound* const found = s.found[warpOf()];
+  uint32_t count = 0;
   for (uint32_t object = from + threadIdx.x; object - threadIdx.x < to; object += kRankObjects) {
     uint32_t sums[kRankQueries] = {}, square = 0;
     for (uint32_t first = 0; first < words; first += kRankWords) {
@@ -148,27 +165,31 @@ __device__ void scanRanks(const NearRankScan& v, RankShared& s) {
         }
       }
     }
-    const uint32_t id = object * v.stride;
-    uint32_t candidates = 0, stayed = 0;  // by query: a bit; by lane: of its query
+    uint32_t candidates = 0;  // by query: a bit
 #pragma unroll
-    for (uint32_t q = 0; q < kRankQueries; q++) candidates |= Similarity::of(sums[q], square) < s.below[q] ? 1u << q : 0;
-    candidates = object < to ? passing(n, s, candidates, id) : 0;
-    if (!__any_sync(~0u, candidates)) continue;
+    for (uint32_t first = 0; first < kRankQueries; first += 4) {
+      const int4 below = *reinterpret_cast<const int4*>(&s.below[first]);
+      const int of[4] = {below.x, below.y, below.z, below.w};
 #pragma unroll
-    for (uint32_t q = 0; q < kRankQueries; q++) {
-      const uint32_t all = __ballot_sync(~0u, candidates >> q & 1);
-      if (laneOf() == q) stayed = __popc(all);
+      for (uint32_t i = 0; i < 4; i++) candidates |= Similarity::of(sums[first + i], square) < of[i] ? 1u << (first + i) : 0;
     }
-    const uint32_t places = stayed != 0 ? atomicAdd(&n.states[query + laneOf()].stored, stayed) : 0;
+    if (object >= to) candidates = 0;
+    const uint32_t some = __reduce_or_sync(~0u, candidates);
+    if (some == 0) continue;
 #pragma unroll
-    for (uint32_t q = 0; q < kRankQueries; q++) {
-      const bool stays = candidates >> q & 1;
-      const uint32_t all = __ballot_sync(~0u, stays);
-      if (all == 0) continue;
-      const uint32_t place = __shfl_sync(~0u, places, q) + __popc(all & ((1u << laneOf()) - 1));
-      if (stays && place < v.room + s.asked[q].k) n.entries[s.asked[q].entries + place] = {orderedOf(double(Similarity::of(sums[q], square) + s.squares[q])), id + n.base, 0};
+    for (uint32_t first = 0; first < kRankQueries; first += kRankGroup) {
+#pragma unroll
+      for (uint32_t q = first; q < first + kRankGroup; q++) {
+        if ((some >> q & 1) == 0) continue;
+        const bool stays = candidates >> q & 1;
+        const uint32_t all = __ballot_sync(~0u, stays);
+        if (stays) found[count + __popc(all & ((1u << laneOf()) - 1))] = {int(uint32_t(Similarity::of(sums[q], square)) << 5 | q), object * v.stride};
+        count += __popc(all);
+      }
+      for (; count >= 32; count -= 32) append(v, s, query, count - 32, 32);
     }
   }
+  append(v, s, query, 0, count);
 }
 
 // Compares what is listed of a query, a block of threads.
