@@ -117,18 +117,19 @@ __device__ void loadQueries(const Near& n, RankShared& s, uint32_t words, uint32
   if (limit >= 0) s.below[q] = int(fmin(limit, double(kMostRanked))) + 1 - int(square);
 }
 
-// Appends what a warp has found, from one on 32 or fewer, one a lane: so that it waits for memory once for them.
+// Appends what a warp has found, from one on 32 or fewer, one a lane, so that it waits for memory once for them. Lanes of the same query ask together for their places: of a sample all are.
 __device__ __forceinline__ void append(const NearRankScan& v, const RankShared& s, uint32_t query, uint32_t first, uint32_t n) {
   __syncwarp();  // what other lanes have written
-  if (laneOf() < n) {
-    const RankFound found = s.found[warpOf()][first + laneOf()];
-    const uint32_t q = uint32_t(found.valueAndQuery) % kRankQueries;
-    const NearQuery& of = s.asked[q];
-    if (mayHit(v.near, of, found.object)) {
-      const uint32_t place = atomicAdd(&v.near.states[query + q].stored, 1);
-      if (place < v.room + of.k) v.near.entries[of.entries + place] = {orderedOf(double((found.valueAndQuery >> 5) + s.squares[q])), found.object + v.near.base, 0};
-    }
-  }
+  const bool there = laneOf() < n;
+  const RankFound found = there ? s.found[warpOf()][first + laneOf()] : RankFound{};
+  const uint32_t q = uint32_t(found.valueAndQuery) % kRankQueries;
+  const NearQuery& of = s.asked[q];
+  const uint32_t stays = __ballot_sync(~0u, there && mayHit(v.near, of, found.object));
+  const uint32_t alike = __match_any_sync(~0u, q) & stays, leader = alike != 0 ? __ffs(int(alike)) - 1 : 0;
+  uint32_t place = 0;
+  if (alike != 0 && laneOf() == leader) place = atomicAdd(&v.near.states[query + q].stored, __popc(alike));
+  place = __shfl_sync(~0u, place, leader) + __popc(alike & ((1u << laneOf()) - 1));
+  if ((stays >> laneOf() & 1) && place < v.room + of.k) v.near.entries[of.entries + place] = {orderedOf(double((found.valueAndQuery >> 5) + s.squares[q])), found.object + v.near.base, 0};
   __syncwarp();  // before they are written again
 }
 
