@@ -118,8 +118,8 @@ struct DescentDepth {
 };
 
 // The host has mirrors of these: gpuexec/cuda/abi.
-static_assert(sizeof(DescentPlace) == 16 && sizeof(DescentDepth) == 144);
-static_assert(sizeof(DescentTree) == 144 && sizeof(DescentLevel) == 40 && sizeof(DescentState) == 172 && sizeof(DescentWork) == 64 && sizeof(Descent) == 160);
+static_assert(sizeof(DescentPlace) == 16 && sizeof(DescentDepth) == 152);
+static_assert(sizeof(DescentTree) == 144 && sizeof(DescentLevel) == 40 && sizeof(DescentState) == 172 && sizeof(DescentWork) == 64 && sizeof(Descent) == 168);
 
 #ifdef __CUDACC__
 

@@ -58,6 +58,7 @@ struct Near {
   const uint32_t* sets;      // passingWords each
   const uint32_t* present;   // objects that have a value; null: all
   uint32_t* lists;           // by query listRoom objects
+  const uint32_t* cells;     // by object its cell, where sets are of cells; null: they are of objects
   uint32_t dims, storage, power, passingWords;
   uint32_t firstQuery, queriesOfBatch;  // blockIdx.x counts from here; the queries' end
   uint32_t first, end, base;            // objects of the wave; id of object 0
@@ -65,7 +66,7 @@ struct Near {
 };
 
 // The host has mirrors of these: gpuexec/cuda/abi.
-static_assert(sizeof(NearEntry) == 16 && sizeof(NearQuery) == 48 && sizeof(NearState) == 48 && sizeof(Near) == 120);
+static_assert(sizeof(NearEntry) == 16 && sizeof(NearQuery) == 48 && sizeof(NearState) == 48 && sizeof(Near) == 128);
 
 constexpr uint32_t kNearTerms = 8;  // partial sums
 
@@ -117,11 +118,12 @@ __device__ __forceinline__ double elementOf(const uint8_t* rows, uint32_t storag
 
 __device__ __forceinline__ bool hasBit(const uint32_t* set, uint32_t i) { return __ldg(set + i / 32) >> i % 32 & 1; }
 
-// Whether an object of the range may be a hit.
-__device__ __forceinline__ bool mayHit(const Near& n, const NearQuery& query, uint32_t object) {
+// Whether an object of the range may be a hit, of a query for which that set passes.
+__device__ __forceinline__ bool passes(const Near& n, uint32_t passing, uint32_t object) {
   if (n.present != nullptr && !hasBit(n.present, object)) return false;
-  return query.passing == kNoFilter || hasBit(n.sets + size_t{query.passing} * n.passingWords, object);
+  return passing == kNoFilter || hasBit(n.sets + size_t{passing} * n.passingWords, n.cells != nullptr ? __ldg(n.cells + object) : object);
 }
+__device__ __forceinline__ bool mayHit(const Near& n, const NearQuery& query, uint32_t object) { return passes(n, query.passing, object); }
 
 // Counts and appends one object per lane, for those lanes that are within the query's radius; the lanes of a warp call it together, for one query.
 __device__ __forceinline__ void passGate(const Near& n, const NearQuery& query, NearState& state, uint64_t limit, bool within, uint64_t value, uint32_t object) {

@@ -46,7 +46,7 @@ struct NearOrder {
 };
 
 // The host has mirrors of these: gpuexec/cuda/abi.
-static_assert(sizeof(NearCelled) == 168 && sizeof(NearOrder) == 48);
+static_assert(sizeof(NearCelled) == 176 && sizeof(NearOrder) == 48);
 
 namespace {
 

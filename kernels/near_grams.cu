@@ -25,7 +25,7 @@ struct NearGrams {
 };
 
 // The host has mirrors of these: gpuexec/cuda/abi.
-static_assert(kTileObjects % sizeof(uint4) == 0 && sizeof(GramAsk) == 16 && sizeof(NearGrams) == 184);
+static_assert(kTileObjects % sizeof(uint4) == 0 && sizeof(GramAsk) == 16 && sizeof(NearGrams) == 192);
 
 namespace {
 

@@ -112,8 +112,7 @@ __device__ __forceinline__ int differ(uint32_t a, uint32_t b, int c) {
 // Puts an object on the list of a query, if it may be a hit. The count goes on when there is no room, which near_gate.cu sees.
 __device__ __forceinline__ void list(const NearSieve& v, uint32_t q, uint32_t passing, uint32_t object) {
   const Near& n = v.near;
-  if (q >= n.queriesOfBatch || object >= n.end || n.present != nullptr && !hasBit(n.present, object)) return;
-  if (passing != kNoFilter && !hasBit(n.sets + size_t{passing} * n.passingWords, object)) return;
+  if (q >= n.queriesOfBatch || object >= n.end || !passes(n, passing, object)) return;
   const uint32_t place = atomicAdd(&n.states[q].list, 1);
   if (place < n.listRoom) n.lists[size_t{q} * n.listRoom + place] = object;
 }

@@ -32,7 +32,7 @@ struct NearRankScan {
 };
 
 // The host has mirrors of these: gpuexec/cuda/abi.
-static_assert(sizeof(NearRanked) == 160 && sizeof(NearRankScan) == 136);
+static_assert(sizeof(NearRanked) == 168 && sizeof(NearRankScan) == 144);
 
 namespace {
 

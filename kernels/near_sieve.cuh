@@ -101,7 +101,7 @@ struct NearAsk {
 };
 
 static_assert(sizeof(NearAsk) == 96);
-static_assert(sizeof(NearReach) == 16 && sizeof(NearSieved) == 24 && sizeof(NearSieve) == 184 && sizeof(NearLevels) == 192 && sizeof(NearLoad) == 104);
+static_assert(sizeof(NearReach) == 16 && sizeof(NearSieved) == 24 && sizeof(NearSieve) == 192 && sizeof(NearLevels) == 200 && sizeof(NearLoad) == 104);
 static_assert(kTileObjects % kSieveObjects == 0);
 
 }  // namespace geniemq

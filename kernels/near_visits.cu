@@ -95,6 +95,21 @@ __device__ void visited(const NearVisits& v, const NearGroup& g, uint2* columns,
 
 }  // namespace
 
+// Where a query visits so much that a scan of all takes less: marks its cells in a set of its own, `pairs` (Near::cells). A block has a query.
+extern "C" __global__ void __launch_bounds__(kThreads) near_visits_mark(const __grid_constant__ NearVisits v) {
+  const uint32_t q = blockIdx.x, words = (v.count + 31) / 32;
+  const NearState& found = v.found[q];
+  uint32_t* const set = v.pairs + size_t{q} * words;
+  for (uint32_t i = threadIdx.x; i < words; i += kThreads) set[i] = 0;
+  __syncthreads();
+  if (found.given) {
+    if (threadIdx.x == 0) v.states[q].given = 1;
+    return;
+  }
+  const NearEntry* const cells = v.cells + v.asked[q].entries;
+  for (uint32_t i = threadIdx.x; i < found.kept; i += kThreads) atomicOr(set + cells[i].id / 32, 1u << cells[i].id % 32);
+}
+
 // Counts the queries of each cell. Counts were cleared before. A warp has a query.
 extern "C" __global__ void __launch_bounds__(kThreads) near_visits_count(const __grid_constant__ NearVisits v) {
   const uint32_t q = blockIdx.x * kWarps + warpOf();

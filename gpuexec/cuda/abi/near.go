@@ -55,11 +55,11 @@ type NearState struct {
 
 // Near is the argument of the kernels.
 type Near struct {
-	Rows, Norms, Vectors, Queries, States, Entries, Out, Sets, Present, Lists Pointer
-	Dims, Storage, Power, PassingWords                                        uint32
-	FirstQuery, QueriesOfBatch                                                uint32
-	First, End, Base                                                          uint32
-	ListRoom                                                                  uint32
+	Rows, Norms, Vectors, Queries, States, Entries, Out, Sets, Present, Lists, Cells Pointer
+	Dims, Storage, Power, PassingWords                                               uint32
+	FirstQuery, QueriesOfBatch                                                       uint32
+	First, End, Base                                                                 uint32
+	ListRoom                                                                         uint32
 }
 
 // Of kernels/near_sieve.cuh.

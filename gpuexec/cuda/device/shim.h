@@ -20,7 +20,7 @@ typedef struct {
   uint64_t device;  // COPY_*, FILL: address
   uint64_t host;    // COPY_*: address; FILL: the byte
   uint64_t bytes;
-  uint64_t arguments[24];  // LAUNCH: the kernel's one parameter
+  uint64_t arguments[26];  // LAUNCH: the kernel's one parameter
 } geniemq_step;
 
 // Puts the steps on a stream, or on those that they name, in order, up to the first that fails.

@@ -13,13 +13,14 @@ type Candidates struct{ Near, Of *Column }
 
 // A CandidatesPiece is some queries of a batch whose candidates are found and compared together, and where everything of theirs lies.
 //
-//	arena (device)   what is sent of the first search | and of the second | its answers, lists, candidates | the others of the first | Visits
+//	arena (device)   what is sent of the first search | and of the second | its answers, lists, candidates | the others of the first | Visits or Marks
 //
 // Its bounds are those of two Pieces: one of what is near, and one of the column, in which each query has a list with room for all that it compares.
 type CandidatesPiece struct {
 	Piece
 	First  Piece
 	Visits *Visits // of cells that are visited together; nil: there are none
+	Marks  *Marks  // of cells that a scan does not pass over; nil: there is no scan
 }
 
 // A search is what is wanted of a CandidatesPiece.
@@ -27,6 +28,7 @@ type search struct {
 	lists        int                  // room of the list of a query in the column
 	waves, first *profile.NearWaves   // of the column, and of what is near
 	sieved       bool                 // lists are what a sieve of the column leaves
+	own          bool                 // each query has a set of its own of what passes
 	guess        *Guess               // of what is near, of which candidates have the room that it says; nil: none
 	beside       int64                // memory of the device that is wanted beside all that
 	each         func(hits int) int64 // and by an ask for so many that are near; nil: nothing
@@ -36,7 +38,7 @@ type search struct {
 // that it does not are in different pieces.
 func (c *Candidates) plan(asks, asked []Ask, of search, room plan.Room) *CandidatesPiece {
 	lists, first := of.lists, of.first
-	p := &CandidatesPiece{Piece: Piece{Column: c.Of, waves: of.waves, listed: true, Sieved: of.sieved}, First: Piece{Column: c.Near, waves: first}}
+	p := &CandidatesPiece{Piece: Piece{Column: c.Of, waves: of.waves, listed: true, own: of.own, Sieved: of.sieved}, First: Piece{Column: c.Near, waves: first}}
 	if of.sieved {
 		p.ListRoom = lists
 	}
@@ -80,8 +82,11 @@ func (c *Candidates) plan(asks, asked []Ask, of search, room plan.Room) *Candida
 
 // End is the memory of all that lies in the arena.
 func (p *CandidatesPiece) End() int64 {
-	if p.Visits != nil {
+	switch {
+	case p.Visits != nil:
 		return p.Visits.End
+	case p.Marks != nil:
+		return p.Marks.End
 	}
 	return p.First.End()
 }

@@ -128,6 +128,13 @@ func (c *Cells) Plan(asks, asked []Ask, room plan.Room, waves *profile.NearWaves
 		probes = max(probes, asked[i].Query.K)
 	}
 	first := c.waves(probes, waves)
+	n, marked := c.marked(asks, asked, waves)
+	if marked {
+		if p := c.planMarked(asks[:n], asked, room, waves, first); len(p.Asks) > 0 {
+			return p
+		}
+	}
+	asks = asks[:n]
 	if n := c.together(asks, asked, waves); n > 0 {
 		if p := c.planVisits(asks[:n], asked, max(waves.CellsList, c.visited(probes)/listed), room, waves, first); len(p.Asks) > 0 {
 			return p

@@ -60,6 +60,7 @@ type Piece struct {
 	ListRoom                                                                  int
 
 	waves   *profile.NearWaves
+	own     bool           // each query has a set of its own, which is not sent: Marks
 	listed  bool           // what was compared is what kernels have counted
 	sets    []filter.Set   // that are sent
 	numbers map[int]uint32 // of these, by number in the batch
@@ -327,7 +328,10 @@ func (p *Piece) Encode(in []byte) {
 		if counts(a.Query) {
 			q.Counts = 1
 		}
-		if a.Set >= 0 {
+		switch {
+		case p.own:
+			q.Passing = uint32(i)
+		case a.Set >= 0:
 			q.Passing = p.numbers[a.Set]
 		}
 		queries[i], states[i] = q, abi.NearState{Limit: q.Most}

@@ -68,11 +68,53 @@ func (c *Cells) Padded() []uint32 {
 	return padded
 }
 
+// CellOf is each object's cell.
+func (c *Cells) CellOf() []uint32 {
+	of, order := make([]uint32, c.Of.Objects), c.Order()
+	for cell := range c.Cells() {
+		for _, object := range order[c.Starts[cell]:c.Starts[cell+1]] {
+			of[object] = uint32(cell)
+		}
+	}
+	return of
+}
+
 // planVisits makes a piece of the first asks that visit cells together, as Plan does, with lists of so many objects.
 func (c *Cells) planVisits(asks, asked []Ask, lists int, room plan.Room, waves, first *profile.NearWaves) *CandidatesPiece {
 	p := c.plan(asks, asked, search{lists: lists, waves: waves, first: first, sieved: true, beside: c.visitsBytes(), each: pairsBytes}, room)
 	if len(p.Asks) > 0 {
 		c.placeVisits(p)
+	}
+	return p
+}
+
+// Marks say where in the arena each query has a bit for each cell, set of those that it visits: where these have many of all objects, a scan of the column passes over the others, and finds
+// the same hits in less.
+type Marks struct {
+	Sets, End int64 // offsets
+	Words     int   // of a set
+}
+
+// marked says how many of the first asks are alike in that: they are answered by a scan, or none of them is.
+func (c *Cells) marked(asks, asked []Ask, waves *profile.NearWaves) (n int, marked bool) {
+	marks := func(i int) bool {
+		many := int64(c.visited(asked[i].Query.K))*int64(waves.CellsMarked) > int64(c.Of.Objects)
+		return many && c.Together && c.Of.Sieves(&asks[i], waves)
+	}
+	marked = marks(0)
+	for n = 1; n < len(asks) && marks(n) == marked; n++ {
+	}
+	return n, marked
+}
+
+// planMarked makes a piece of the first asks whose cells are marked, as Plan does.
+func (c *Cells) planMarked(asks, asked []Ask, room plan.Room, waves, first *profile.NearWaves) *CandidatesPiece {
+	words := (c.Cells() + 31) / 32
+	set := func(int) int64 { return abi.WordBytes * int64(words) }
+	p := c.plan(asks, asked, search{lists: waves.List, waves: waves, first: first, sieved: true, own: true, beside: slack, each: set}, room)
+	if n := len(p.Asks); n > 0 {
+		at := abi.Align(p.First.End())
+		p.Marks = &Marks{Sets: at, End: at + int64(n)*set(0), Words: words}
 	}
 	return p
 }

@@ -51,6 +51,10 @@ func loadCells(e *device.Engine, r *room.Room, s *scan) (*candidates, error) {
 			return nil, errors.Join(err, own.near.close())
 		}
 		own.compare = func(steps *device.Steps, p *nearest.CandidatesPiece, near abi.Near, arena abi.Pointer) {
+			if p.Marks != nil {
+				together.scan(steps, launcher{s.kernels, c, &p.Piece, e.Device()}, p, near, arena)
+				return
+			}
 			byId := near
 			near.Rows, near.Norms = rows, norms
 			nearest := uint32(0)

@@ -85,6 +85,8 @@ func TestCUDACellsSieved(t *testing.T) {
 			e := openEngine(t, gpuexec.CUDAOptions{Untried: list != 64, Workers: 2})
 			near := &e.Device().Profile.Near
 			near.CellsFirst, near.CellsList, near.CellsPairs, near.CellsEach = 128, list, 0, 1<<30
+			near.CellsMarked = []int{0, 20, 1 << 20}[rng.IntN(3)] // none, some or all go by a scan
+			near.First, near.List, near.Sample, near.SampleShare = 128, []int{64, 1024}[rng.IntN(2)], []int{128, 512}[rng.IntN(2)], 1
 			if rng.IntN(3) == 0 { // each query visits its cells alone
 				near.CellsPairs = 1e9
 			}

@@ -274,9 +274,13 @@ func (l launcher) near(arena abi.Pointer) abi.Near {
 
 // recordWaves records all waves, after which the first candidates are in their place.
 func (l launcher) recordWaves(s *device.Steps, arena abi.Pointer) {
-	c, p := l.column, l.piece
-	near := l.near(arena)
 	l.derived(s, arena)
+	l.waves(s, l.near(arena), arena)
+}
+
+// waves records them of queries that are there.
+func (l launcher) waves(s *device.Steps, near abi.Near, arena abi.Pointer) {
+	c, p := l.column, l.piece
 	if p.Guess != nil {
 		l.guessed(s, near)
 		return

@@ -11,8 +11,8 @@ import (
 
 // visitKernels are those of cells that are visited together (kernels/near_visits.cu).
 type visitKernels struct {
-	order, count, place, put, visit, answer device.Function
-	threads, step                           int // of a block; shared memory for each step
+	order, mark, count, place, put, visit, answer device.Function
+	threads, step                                 int // of a block; shared memory for each step
 }
 
 func findVisits(e *device.Engine) (k visitKernels, err error) {
@@ -21,7 +21,8 @@ func findVisits(e *device.Engine) (k visitKernels, err error) {
 	threads := l.number(module, "near_visits_threads")
 	kernel := func(name string) device.Function { return l.kernel(module, name, threads, 0) }
 	k.threads, k.step = threads, l.number(module, "near_visits_step_bytes")
-	k.order, k.count, k.place = kernel("near_visits_order"), kernel("near_visits_count"), kernel("near_visits_place")
+	k.order, k.mark = kernel("near_visits_order"), kernel("near_visits_mark")
+	k.count, k.place = kernel("near_visits_count"), kernel("near_visits_place")
 	k.put, k.answer = kernel("near_visits_put"), kernel("near_visits_answer")
 	k.visit = l.kernel(module, "near_visits", l.number(module, "near_visits_visiting"), e.Shared()-l.number(module, "near_visits_static"))
 	return k, l.err()
@@ -30,9 +31,9 @@ func findVisits(e *device.Engine) (k visitKernels, err error) {
 // visits is a column by float16s in the order of its cells.
 type visits struct {
 	visitKernels
-	column                                    *column
-	cells                                     *nearest.Cells
-	few, begins, reach, padded, starts, order abi.Pointer
+	column                                            *column
+	cells                                             *nearest.Cells
+	few, begins, reach, padded, starts, order, cellOf abi.Pointer
 }
 
 // orderVisits makes them of those that the column's sieve has; nil: it has none, or there is no room.
@@ -44,18 +45,22 @@ func (p *candidates) orderVisits(e *device.Engine, r *room.Room, own *candidateC
 	padded := of.Padded()
 	places := padded[len(padded)-1]
 	few, begins, starts := c.Sieve.FewBytes(places), c.Sieve.BeginsBytes(places), int64(abi.WordBytes*len(padded))
-	bytes := few + begins + abi.NearReachBytes + starts
+	cellOf := of.CellOf()
+	bytes := few + begins + abi.NearReachBytes + starts + int64(abi.WordBytes*len(cellOf))
 	v := &visits{visitKernels: k, column: c, cells: of, starts: at[0], order: at[1]}
 	ok, err := p.take(e, r, "cells of "+c.Of.Name+" by "+c.Sieve.Product.Said(), bytes, func(m *device.Memory) (err error) {
 		for _, one := range []struct {
 			to    *abi.Pointer
 			bytes int64
-		}{{&v.few, few}, {&v.begins, begins}, {&v.reach, abi.NearReachBytes}, {&v.padded, starts}} {
+		}{{&v.few, few}, {&v.begins, begins}, {&v.reach, abi.NearReachBytes}, {&v.padded, starts}, {&v.cellOf, int64(abi.WordBytes * len(cellOf))}} {
 			if *one.to, err = m.Allocate("the float16s of cells", one.bytes); err != nil {
 				return err
 			}
 		}
 		if err := m.Upload(v.padded, func(write func([]byte)) { write(abi.Bytes(padded)) }); err != nil {
+			return err
+		}
+		if err := m.Upload(v.cellOf, func(write func([]byte)) { write(abi.Bytes(cellOf)) }); err != nil {
 			return err
 		}
 		return m.Run("putting float16s in order", func(s *device.Steps) {
@@ -73,22 +78,43 @@ func (p *candidates) orderVisits(e *device.Engine, r *room.Room, own *candidateC
 	return v, nil
 }
 
-// record records what visits the cells of the queries of a piece but their nearest, and answers.
-func (v *visits) record(steps *device.Steps, k *launches, p *nearest.CandidatesPiece, near abi.Near, arena abi.Pointer) {
+// args are what kernels read of a piece.
+func (v *visits) args(p *nearest.CandidatesPiece, near abi.Near, arena abi.Pointer) abi.NearVisits {
 	at := func(offset int64) abi.Pointer { return arena + abi.Pointer(offset) }
 	n, s := len(p.Asks), v.column.Sieve
 	args := abi.NearVisits{
 		Few: v.few, Begins: v.begins, Reach: v.reach, Padded: v.padded, Starts: v.starts, Order: v.order,
 		Asked: at(p.First.Queries), Found: at(p.First.States), Cells: at(p.First.Candidates),
-		Counts: at(p.Visits.Counts), Pairs: at(p.Visits.Pairs), Groups: at(p.Visits.Groups),
 		Queries: near.Queries, States: near.States, Entries: near.Entries, Out: near.Out, Lists: near.Lists, Sieved: at(p.Sieves), Halves: at(p.Sieves + nearest.FewAt(n)),
 		Gamma: s.Gamma, Scale: s.ScaleOfValues(), Dims: uint32(v.column.Dims), Steps: uint32(s.Steps), QueriesOfBatch: uint32(n), ListRoom: uint32(p.ListRoom), Count: uint32(v.cells.Cells()),
 	}
 	if v.column.Angles() {
 		args.Angles = 1
 	}
+	return args
+}
+
+// blocks are those of kernels in which a warp has a query.
+func (v *visits) blocks(p *nearest.CandidatesPiece) int {
 	warps := v.threads / abi.WarpLanes
-	blocks := (n + warps - 1) / warps
+	return (len(p.Asks) + warps - 1) / warps
+}
+
+// scan records what marks the cells of the queries of a piece, a scan that passes over others, and what answers.
+func (v *visits) scan(steps *device.Steps, of launcher, p *nearest.CandidatesPiece, near abi.Near, arena abi.Pointer) {
+	args := v.args(p, near, arena)
+	args.Pairs = arena + abi.Pointer(p.Marks.Sets)
+	device.Launch(steps, v.mark, len(p.Asks), 1, &args)
+	near.Sets, near.PassingWords, near.Cells = args.Pairs, uint32(p.Marks.Words), v.cellOf
+	of.waves(steps, near, arena)
+	device.Launch(steps, v.answer, v.blocks(p), 1, &args)
+}
+
+// record records what visits the cells of the queries of a piece but their nearest, and answers.
+func (v *visits) record(steps *device.Steps, k *launches, p *nearest.CandidatesPiece, near abi.Near, arena abi.Pointer) {
+	args, n, blocks, s := v.args(p, near, arena), len(p.Asks), v.blocks(p), v.column.Sieve
+	at := func(offset int64) abi.Pointer { return arena + abi.Pointer(offset) }
+	args.Counts, args.Pairs, args.Groups = at(p.Visits.Counts), at(p.Visits.Pairs), at(p.Visits.Groups)
 	steps.Fill(args.Counts, abi.WordBytes*int64(args.Count+2))
 	device.Launch(steps, v.count, blocks, 1, &args)
 	device.Launch(steps, v.place, (v.cells.Cells()+v.threads-1)/v.threads, 1, &args)
