@@ -158,20 +158,27 @@ func (p *Planner) scan(a *Asked, queries int) float64 {
 	return sum
 }
 
+// worth is what of the time of ways that find all hits one has to take at most that may miss some: one that compares as many objects, as rank vectors do where that is what the recall takes, is
+// none.
+const worth = 0.9
+
 // few says where a recall is asked for which path that may miss hits is expected to take less than all that find them; "" none.
 func (p *Planner) few(q *Query, passing uint32) (method string) {
 	if q.Recall == 0 || q.K == 0 || q.Total {
 		return ""
 	}
 	a := p.asked(q, passing)
-	least := p.scan(&a, 1)
+	all, some := p.scan(&a, 1), math.Inf(1)
 	for i := range p.paths {
-		if own := p.paths[i].price(&a); own < least {
-			method, least = "", own
-			if !p.paths[i].exact {
-				method = p.paths[i].name
-			}
+		switch own := p.paths[i].price(&a); {
+		case p.paths[i].exact:
+			all = min(all, own)
+		case own < some:
+			method, some = p.paths[i].name, own
 		}
+	}
+	if some > all*worth {
+		return ""
 	}
 	return method
 }

@@ -91,6 +91,12 @@ func TestChoose(t *testing.T) {
 			t.Errorf("%s: unexplained %+v", x.name, plain)
 		}
 	}
+	hardly := &Column{Name: "v", Of: Vectors, Metric: c.Metric, Dims: 32, Storage: StorageF32, Objects: 10_000}
+	hardly.paths = []opened{{"permutation", path{465, false, false}}}
+	hardly.reference = hardly.Planner(cost.Reference(), hardly.Objects, nil)
+	if got := hardly.reference.Choose(&Query{Column: hardly, K: 10, Method: Auto, Most: math.Inf(1), Recall: 0.9}, Situation{Passing: 10_000}); got.Method != Scan {
+		t.Errorf("what takes as long as a scan, as where all are compared, is no way to miss hits: %+v", got)
+	}
 	few := Query{Column: c, K: 10, Method: Auto, Most: math.Inf(1)}
 	if all, some := c.reference.Choose(&few, Situation{Passing: 10_000}).Predicted, c.reference.asked(&few, 100); some.Want.K != 1000 || all <= 0 {
 		t.Errorf("of 1 %% that pass the nearest 10 are of %d", some.Want.K)
