@@ -20,6 +20,7 @@ type Cells struct {
 	*cells.Index
 	Starts   []uint32 // by cell: its first place in Order
 	Together bool     // cells may be visited by many queries together (Visits)
+	Marks    bool     // and by a scan (Marks)
 	most     []uint32 // by a number of cells: how many objects they have at most
 	last     atomic.Pointer[visits]
 }

@@ -98,8 +98,11 @@ type Marks struct {
 // marked says how many of the first asks are alike in that: they are answered by a scan, or none of them is.
 func (c *Cells) marked(asks, asked []Ask, waves *profile.NearWaves) (n int, marked bool) {
 	marks := func(i int) bool {
-		many := int64(c.visited(asked[i].Query.K))*int64(waves.CellsMarked) > int64(c.Of.Objects)
-		return many && c.Together && c.Of.Sieves(&asks[i], waves)
+		if !c.Marks || !c.Of.Sieves(&asks[i], waves) {
+			return false
+		}
+		visiting := float64(c.visited(asked[i].Query.K)) * float64(c.Of.Dims) * waves.CellsElement
+		return visiting > float64(c.Of.Objects)*float64(c.Of.Sieve.Steps)*c.Of.Sieve.step(waves)
 	}
 	marked = marks(0)
 	for n = 1; n < len(asks) && marks(n) == marked; n++ {

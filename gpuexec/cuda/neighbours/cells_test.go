@@ -82,27 +82,29 @@ func TestCUDACellsSieved(t *testing.T) {
 		}
 		want, got := byOneCore(t, x, plans), make([]gpuexec.Answer, len(plans))
 		for _, list := range []int{16, 64, 1024} {
-			e := openEngine(t, gpuexec.CUDAOptions{Untried: list != 64, Workers: 2})
-			near := &e.Device().Profile.Near
-			near.CellsFirst, near.CellsList, near.CellsPairs, near.CellsEach = 128, list, 0, 1<<30
-			near.CellsMarked = []int{0, 20, 1 << 20}[rng.IntN(3)] // none, some or all go by a scan
-			near.First, near.List, near.Sample, near.SampleShare = 128, []int{64, 1024}[rng.IntN(2)], []int{128, 512}[rng.IntN(2)], 1
-			if rng.IntN(3) == 0 { // each query visits its cells alone
-				near.CellsPairs = 1e9
-			}
-			s := enginetest.LoadOn(t, e, x)
-			if err := s.Search(t.Context(), plans, got, nil); err != nil {
-				t.Fatal(err)
-			}
-			for i := range got {
-				sameNearest(t, plans[i].Query.(*distance.Query), &got[i], &want[i])
-			}
-			if form := s.Capacity().Form; scale == 1 && !strings.Contains(form, "cells of v by ") {
-				t.Errorf("%s: centroids are not sieved: %s", metric, form)
-			}
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
+			t.Run(fmt.Sprint("lists of ", list), func(t *testing.T) { // whose engine ends with it
+				e := openEngine(t, gpuexec.CUDAOptions{Untried: list != 64, Workers: 2})
+				near := &e.Device().Profile.Near
+				near.CellsFirst, near.CellsList, near.CellsPairs, near.CellsEach = 128, list, 0, 1<<30
+				near.CellsElement = []float64{0, 0.14, 1e9}[rng.IntN(3)] // none, some or all go by a scan
+				near.First, near.List, near.Sample, near.SampleShare = 128, []int{64, 1024}[rng.IntN(2)], []int{128, 512}[rng.IntN(2)], 1
+				if rng.IntN(3) == 0 { // each query visits its cells alone
+					near.CellsPairs = 1e9
+				}
+				s := enginetest.LoadOn(t, e, x)
+				if err := s.Search(t.Context(), plans, got, nil); err != nil {
+					t.Fatal(err)
+				}
+				for i := range got {
+					sameNearest(t, plans[i].Query.(*distance.Query), &got[i], &want[i])
+				}
+				if form := s.Capacity().Form; scale == 1 && !strings.Contains(form, "cells of v by ") {
+					t.Errorf("%s: centroids are not sieved: %s", metric, form)
+				}
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+			})
 		}
 	}
 }

@@ -28,7 +28,7 @@ func findVisits(e *device.Engine) (k visitKernels, err error) {
 	return k, l.err()
 }
 
-// visits is a column by float16s in the order of its cells.
+// visits is a column by float16s in the order of its cells, or by objects alone where its sieve has no float16s.
 type visits struct {
 	visitKernels
 	column                                            *column
@@ -36,14 +36,18 @@ type visits struct {
 	few, begins, reach, padded, starts, order, cellOf abi.Pointer
 }
 
-// orderVisits makes them of those that the column's sieve has; nil: it has none, or there is no room.
+// orderVisits makes them of what the column's sieve has; nil: it has none, or there is no room.
 func (p *candidates) orderVisits(e *device.Engine, r *room.Room, own *candidateColumn, of *nearest.Cells, k visitKernels, at []abi.Pointer) (*visits, error) {
 	c := own.of
-	if c.Sieve == nil || c.Sieve.Product != nearest.Halves {
+	if c.Sieve == nil {
 		return nil, nil
 	}
-	padded := of.Padded()
-	places := padded[len(padded)-1]
+	var padded []uint32
+	places, halves := uint32(0), c.Sieve.Product == nearest.Halves
+	if halves {
+		padded = of.Padded()
+		places = padded[len(padded)-1]
+	}
 	few, begins, starts := c.Sieve.FewBytes(places), c.Sieve.BeginsBytes(places), int64(abi.WordBytes*len(padded))
 	cellOf := of.CellOf()
 	bytes := few + begins + abi.NearReachBytes + starts + int64(abi.WordBytes*len(cellOf))
@@ -57,10 +61,10 @@ func (p *candidates) orderVisits(e *device.Engine, r *room.Room, own *candidateC
 				return err
 			}
 		}
-		if err := m.Upload(v.padded, func(write func([]byte)) { write(abi.Bytes(padded)) }); err != nil {
+		if err := m.Upload(v.cellOf, func(write func([]byte)) { write(abi.Bytes(cellOf)) }); err != nil || !halves {
 			return err
 		}
-		if err := m.Upload(v.cellOf, func(write func([]byte)) { write(abi.Bytes(cellOf)) }); err != nil {
+		if err := m.Upload(v.padded, func(write func([]byte)) { write(abi.Bytes(padded)) }); err != nil {
 			return err
 		}
 		return m.Run("putting float16s in order", func(s *device.Steps) {
@@ -74,7 +78,7 @@ func (p *candidates) orderVisits(e *device.Engine, r *room.Room, own *candidateC
 	if !ok {
 		return nil, err
 	}
-	own.bytes, of.Together = own.bytes+bytes, true
+	own.bytes, of.Together, of.Marks = own.bytes+bytes, halves, true
 	return v, nil
 }
 
