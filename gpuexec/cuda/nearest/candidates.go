@@ -67,6 +67,7 @@ func (c *Candidates) plan(asks, asked []Ask, of search, room plan.Room) *Candida
 		return arena + abi.WordBytes*int64(lists-p.ListRoom), in
 	}, func(int) plan.Room { return room })
 	p.First.Asks = asked[:len(p.Asks)]
+	p.First.ends = make([]int64, 0, len(p.Asks))
 	for i := range p.First.Asks {
 		p.First.take(&p.First.Asks[i])
 	}
@@ -92,9 +93,9 @@ func (p *CandidatesPiece) End() int64 {
 }
 
 // Encode fills what is copied to the device.
-func (p *CandidatesPiece) Encode(in []byte) {
-	p.First.Encode(in)
-	p.Piece.Encode(in)
+func (p *CandidatesPiece) Encode(in []byte, each Each) {
+	p.First.Encode(in, each)
+	p.Piece.Encode(in, each)
 }
 
 // cost is the memory of the device that a query takes at least that asks for so many that are near, in waves of its own, with a filter or without, and compares so many at most.

@@ -20,9 +20,10 @@ type Cells struct {
 	*cells.Index
 	Starts   []uint32 // by cell: its first place in Order
 	Together bool     // cells may be visited by many queries together (Visits)
-	Marks    bool     // and by a scan (Marks)
-	most     []uint32 // by a number of cells: how many objects they have at most
-	last     atomic.Pointer[visits]
+	// Scans says what a scan takes, by which they may be visited too (Marks); nil: they may not.
+	Scans *profile.NearWaves
+	most  []uint32 // by a number of cells: how many objects they have at most
+	last  atomic.Pointer[visits]
 }
 
 // visits are how many cells queries for so many hits visit to a recall, and what is expected of them. Queries of a batch are mostly alike.
@@ -82,11 +83,13 @@ func (c *Cells) Takes(q *distance.Query) bool {
 	if q.K < 1 || c.Of.hits(q) > abi.WarpHits || q.Total || q.Recall <= 0 || q.Filter != nil {
 		return false
 	}
-	most := uint32(mostVisited)
-	if c.Together {
+	most, probes := uint32(mostVisited), c.visits(q).probes
+	switch {
+	case c.scans(&Ask{Query: q}, probes):
+		most = math.MaxUint32
+	case c.Together:
 		most = mostTogether
 	}
-	probes := c.visits(q).probes
 	return probes < c.Cells() && int64(c.most[probes]) >= int64(q.K) && c.most[probes] <= most
 }
 
@@ -129,7 +132,7 @@ func (c *Cells) Plan(asks, asked []Ask, room plan.Room, waves *profile.NearWaves
 		probes = max(probes, asked[i].Query.K)
 	}
 	first := c.waves(probes, waves)
-	n, marked := c.marked(asks, asked, waves)
+	n, marked := c.marked(asks, asked)
 	if marked {
 		if p := c.planMarked(asks[:n], asked, room, waves, first); len(p.Asks) > 0 {
 			return p

@@ -201,7 +201,7 @@ func (p *DescentPiece) OutBytes() int64 {
 
 // EncodeAt fills what is copied to the device, for an arena.
 func (p *DescentPiece) EncodeAt(in []byte, arena abi.Pointer) {
-	p.Piece.Encode(in)
+	p.Piece.Encode(in, nil)
 	at := func(offset int64) abi.Pointer { return arena + abi.Pointer(offset) }
 	levels := abi.Array[abi.DescentLevel](in, p.Levels, p.Tree.Height+1)
 	for depth := range levels {
@@ -223,7 +223,7 @@ func (p *DescentPiece) Done(out []byte) bool {
 }
 
 // DecodeDone is Decode of what came back from Progress on.
-func (p *DescentPiece) DecodeDone(out []byte, each func(units, nanoseconds int, work func(unit int)) error,
+func (p *DescentPiece) DecodeDone(out []byte, each Each,
 	told func(a *Ask, hits []metric.Hit, did *distance.Answer, passed uint64)) error {
 	_, err := p.Piece.Decode(out[p.States-p.Progress:], each, told)
 	return err

@@ -65,7 +65,7 @@ func (c *Column) PlanGrams(asks []Ask, room plan.Room, waves *profile.NearWaves)
 }
 
 // Encode fills what is copied to the device.
-func (p *GramPiece) Encode(in []byte) {
+func (p *GramPiece) Encode(in []byte, each Each) {
 	heads, first := abi.Array[abi.GramAsk](in, p.Heads, len(p.Asks)), 0
 	for i := range p.Asks {
 		c := p.Asks[i].Counted
@@ -74,7 +74,7 @@ func (p *GramPiece) Encode(in []byte) {
 		copy(to[copy(to, c.Frequent):], c.Rare)
 		first += len(to)
 	}
-	p.Piece.Encode(in)
+	p.Piece.Encode(in, each)
 }
 
 // Told is what a search says that has counted n-grams, as one core does (gpuexec/cpu/nearest, gramSearch): did is what Decode says of it.

@@ -65,6 +65,7 @@ type Piece struct {
 	sets    []filter.Set   // that are sent
 	numbers map[int]uint32 // of these, by number in the batch
 	answers int64          // places
+	ends    []int64        // of these, by ask: so that several cores go through asks
 }
 
 // slack is more than what the alignment of arrays takes.
@@ -179,6 +180,7 @@ func (c *Column) Plan(asks []Ask, room plan.Room, waves *profile.NearWaves) Piec
 // is how many candidates each has room for, beside its k, and more what each takes beside all that a Piece has; nil: nothing.
 func (p *Piece) fit(asks []Ask, taken plan.Room, wave int64, more func(i int) (arena, in int64), room func(n int) plan.Room) (arena int64) {
 	c := p.Column
+	p.ends = slices.Grow(p.ends, len(asks))
 	for i := range asks {
 		a := &asks[i]
 		needs, sends, gets := c.need(c.hits(a.Query), wave, p.ListRoom)
@@ -209,6 +211,7 @@ func (p *Piece) take(a *Ask) {
 		p.sets = append(p.sets, a.Passes)
 	}
 	p.answers += p.Column.hits(a.Query)
+	p.ends = append(p.ends, p.answers)
 }
 
 // place places the arrays, with candidates for waves of so many objects.
@@ -316,15 +319,48 @@ func (p *Piece) Waves() iter.Seq2[int, int] {
 	}
 }
 
+// Each calls work for every unit of so many that take so many nanoseconds together, on several cores maybe (run.Crew.Each); nil: one after the other.
+type Each func(units, nanoseconds int, work func(unit int)) error
+
+// all does what Each may leave undone, too.
+func (e Each) all(units, nanoseconds int, work func(unit int)) {
+	if e != nil && e(units, nanoseconds, work) == nil {
+		return
+	}
+	for unit := range units {
+		work(unit)
+	}
+}
+
+// begin is how many places of answers the asks before one have.
+func (p *Piece) begin(i int) int64 {
+	if i == 0 {
+		return 0
+	}
+	return p.ends[i-1]
+}
+
+// coded is how many asks a core encodes or decodes at a time, encodes and decodes the nanoseconds of one: what is asked is read from memory.
+const coded, encodes, decodes = 64, 300, 250
+
 // Encode fills what is copied to the device.
-func (p *Piece) Encode(in []byte) {
+func (p *Piece) Encode(in []byte, each Each) {
+	n := len(p.Asks)
+	each.all((n+coded-1)/coded, n*encodes, func(unit int) { p.encode(in, unit*coded, min(n, (unit+1)*coded)) })
+	for i, set := range p.sets {
+		words := abi.Array[uint64](in, p.Sets+int64(i)*p.Column.setBytes(), p.Column.SetWords()/2)
+		clear(words[copy(words, set):])
+	}
+}
+
+// encode fills it for the asks from one to another.
+func (p *Piece) encode(in []byte, from, to int) {
 	c, n := p.Column, len(p.Asks)
 	queries, states := abi.Array[abi.NearQuery](in, p.Queries, n), abi.Array[abi.NearState](in, p.States, n)
-	var entries, out uint64
-	for i := range p.Asks {
-		a := &p.Asks[i]
-		k := uint64(c.hits(a.Query))
-		q := abi.NearQuery{Most: ordered(a.Query.Most), Entries: entries, Out: out, K: uint32(k), Passing: abi.NoFilter}
+	for i := from; i < to; i++ {
+		a, out := &p.Asks[i], p.begin(i)
+		k, entries := p.ends[i]-out, out+int64(i)*int64(p.Wave)
+		q := abi.NearQuery{Most: ordered(a.Query.Most), Entries: uint64(entries), Out: uint64(out), K: uint32(k), Passing: abi.NoFilter}
 		if counts(a.Query) {
 			q.Counts = 1
 		}
@@ -343,37 +379,24 @@ func (p *Piece) Encode(in []byte) {
 		case distance.Texts:
 			c.texts.write(a.Query.Text, abi.Array[uint64](in, p.Asked, n*c.Dims)[i*c.Dims:][:c.Dims])
 		}
-		entries, out = entries+k+uint64(p.Wave), out+k
-	}
-	for i, set := range p.sets {
-		words := abi.Array[uint64](in, p.Sets+int64(i)*c.setBytes(), c.SetWords()/2)
-		clear(words[copy(words, set):])
 	}
 }
 
 // counts says that all objects within the radius are counted.
 func counts(q *distance.Query) bool { return q.Total || q.K == 0 }
 
-// decoded is how many asks a core decodes at a time, and decodes the nanoseconds of one.
-const decoded, decodes = 64, 250
-
-// Decode tells of each ask what came back of it: its hits in order, and what was done. Those that the sieve has given up are returned. each calls work for every unit
-// of so many that take so many nanoseconds, on several cores maybe (run.Crew.Each); nil: one after the other.
-func (p *Piece) Decode(out []byte, each func(units, nanoseconds int, work func(unit int)) error,
+// Decode tells of each ask what came back of it: its hits in order, and what was done. Those that the sieve has given up are returned.
+func (p *Piece) Decode(out []byte, each Each,
 	told func(a *Ask, hits []metric.Hit, did *distance.Answer, passed uint64)) (again []Ask, err error) {
 	n := len(p.Asks)
-	dids, at := make([]distance.Answer, n), make([]int64, n) // where its answer is
-	for i, next := 0, p.Answers-p.States; i < n; i++ {
-		at[i] = next
-		next += p.Column.hits(p.Asks[i].Query) * abi.NearEntryBytes
-	}
+	dids := make([]distance.Answer, n)
 	stretch := func(unit int) {
 		var hits []metric.Hit
-		for i := unit * decoded; i < min(n, (unit+1)*decoded); i++ {
-			hits = p.decode(out, i, at[i], hits[:0], &dids[i], told)
+		for i := unit * coded; i < min(n, (unit+1)*coded); i++ {
+			hits = p.decode(out, i, p.Answers-p.States+p.begin(i)*abi.NearEntryBytes, hits[:0], &dids[i], told)
 		}
 	}
-	units := (n + decoded - 1) / decoded
+	units := (n + coded - 1) / coded
 	if each != nil {
 		err = each(units, n*decodes, stretch)
 	} else {
@@ -397,7 +420,7 @@ func (p *Piece) decode(out []byte, i int, at int64, hits []metric.Hit, did *dist
 	if s.Given != 0 {
 		return hits
 	}
-	entries := abi.Array[abi.NearEntry](out, at, int(min(p.Column.hits(a.Query), int64(s.Kept))))
+	entries := abi.Array[abi.NearEntry](out, at, int(min(p.ends[i]-p.begin(i), int64(s.Kept))))
 	slices.SortFunc(entries, compareEntries)
 	for _, e := range entries {
 		hits = append(hits, metric.Hit{Value: valueOf(e.Value), ID: e.Id})

@@ -96,7 +96,7 @@ func TestPieces(t *testing.T) {
 			several++
 		}
 		in := make([]byte, p.InBytes())
-		p.Encode(in)
+		p.Encode(in, nil)
 		checkEncoded(t, &p, in)
 	}
 	if sieved < 20 || several < 100 || none < 3 {

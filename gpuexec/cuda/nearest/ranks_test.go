@@ -74,7 +74,7 @@ func TestRanksPieces(t *testing.T) {
 					t.Fatalf("a list of %d candidates has room for %d", p.First.Asks[i].Query.K, p.ListRoom)
 				}
 			}
-			p.Encode(make([]byte, p.InBytes()))
+			p.Encode(make([]byte, p.InBytes()), nil)
 			next += int(n)
 			asks, asked = asks[n:], asked[n:]
 		}

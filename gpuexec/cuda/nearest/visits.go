@@ -95,17 +95,19 @@ type Marks struct {
 	Words     int   // of a set
 }
 
-// marked says how many of the first asks are alike in that: they are answered by a scan, or none of them is.
-func (c *Cells) marked(asks, asked []Ask, waves *profile.NearWaves) (n int, marked bool) {
-	marks := func(i int) bool {
-		if !c.Marks || !c.Of.Sieves(&asks[i], waves) {
-			return false
-		}
-		visiting := float64(c.visited(asked[i].Query.K)) * float64(c.Of.Dims) * waves.CellsElement
-		return visiting > float64(c.Of.Objects)*float64(c.Of.Sieve.Steps)*c.Of.Sieve.step(waves)
+// scans says whether a scan takes less than visiting so many cells does.
+func (c *Cells) scans(a *Ask, probes int) bool {
+	if c.Scans == nil || !c.Of.Sieves(a, c.Scans) {
+		return false
 	}
-	marked = marks(0)
-	for n = 1; n < len(asks) && marks(n) == marked; n++ {
+	visiting := float64(c.visited(probes)) * float64(c.Of.Dims) * c.Scans.CellsElement
+	return visiting > float64(c.Of.Objects)*float64(c.Of.Sieve.Steps)*c.Of.Sieve.step(c.Scans)
+}
+
+// marked says how many of the first asks are alike in that: a scan takes less, or it does not.
+func (c *Cells) marked(asks, asked []Ask) (n int, marked bool) {
+	marked = c.scans(&asks[0], asked[0].Query.K)
+	for n = 1; n < len(asks) && c.scans(&asks[n], asked[n].Query.K) == marked; n++ {
 	}
 	return n, marked
 }

@@ -220,7 +220,7 @@ func (s *comparison) execute(ctx context.Context, asks []nearest.Ask) (n int, ag
 	if s.t != nil {
 		s.t.Work.Used(p.End(), n)
 	}
-	out, err := s.lane.Execute(comparing, s.t, p.InBytes(), p.Encode, func(steps *device.Steps, arena abi.Pointer) { s.record(steps, p, arena) }, p.States, p.OutBytes())
+	out, err := s.lane.Execute(comparing, s.t, p.InBytes(), func(in []byte) { p.Encode(in, cores(ctx, s.scan.engine)) }, func(steps *device.Steps, arena abi.Pointer) { s.record(steps, p, arena) }, p.States, p.OutBytes())
 	if err != nil {
 		return 0, nil, err
 	}

@@ -296,7 +296,7 @@ func (s descent) depthFirst(ctx context.Context, asks []nearest.Ask) (int, []nea
 		return 0, nil, nil
 	}
 	s.used(p.Used, n)
-	out, err := s.lane.Execute(goingDown, s.t, p.InBytes(), p.Encode, func(steps *device.Steps, arena abi.Pointer) {
+	out, err := s.lane.Execute(goingDown, s.t, p.InBytes(), func(in []byte) { p.Encode(in, cores(ctx, s.scan.engine)) }, func(steps *device.Steps, arena abi.Pointer) {
 		own := launcher{s.scan.kernels, s.own.column, &p.Piece, s.scan.engine.Device()}
 		own.derived(steps, arena)
 		device.Launch(steps, s.kernels[s.own.column.Terms].depth, (n+depthWarps-1)/depthWarps, 1, &abi.DescentDepth{

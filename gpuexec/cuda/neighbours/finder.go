@@ -175,7 +175,7 @@ func (b *finding) do(ctx context.Context, first, n int) error {
 				return &gpuexec.DeviceError{Op: "finding nearest vectors", OutOfMemory: true, Err: errors.New("the memory of a batch has no room for one")}
 			}
 			list := launcher{b.kernels, b.column, &p, b.engine.Device()}
-			out, err := l.Execute("finding nearest vectors", nil, p.InBytes(), p.Encode, list.record, p.States, p.OutBytes())
+			out, err := l.Execute("finding nearest vectors", nil, p.InBytes(), func(in []byte) { p.Encode(in, cores(ctx, b.engine)) }, list.record, p.States, p.OutBytes())
 			if err != nil {
 				return err
 			}

@@ -222,7 +222,7 @@ func (s *gramCall) execute(ctx context.Context, asks []nearest.Ask) (n int, agai
 	if s.t != nil {
 		s.t.Work.Used(p.End(), n)
 	}
-	out, err := s.lane.Execute(countingGrams, s.t, p.InBytes(), p.Encode, func(steps *device.Steps, arena abi.Pointer) { s.record(steps, p, arena) }, p.States, p.OutBytes())
+	out, err := s.lane.Execute(countingGrams, s.t, p.InBytes(), func(in []byte) { p.Encode(in, cores(ctx, s.scan.engine)) }, func(steps *device.Steps, arena abi.Pointer) { s.record(steps, p, arena) }, p.States, p.OutBytes())
 	if err != nil {
 		return 0, nil, err
 	}

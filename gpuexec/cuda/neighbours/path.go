@@ -99,8 +99,8 @@ func asksOf(b *hosted.Batch, jobs []int, own func(q *distance.Query) bool) []nea
 	return asks
 }
 
-// cores call work on the cores that pay (nearest.Piece.Decode).
-func cores(ctx context.Context, e *device.Engine) func(units, nanoseconds int, work func(int)) error {
+// cores call work on the cores that pay.
+func cores(ctx context.Context, e *device.Engine) nearest.Each {
 	return func(units, nanoseconds int, work func(int)) error {
 		return e.Host.Crew.Each(ctx, units, nanoseconds, work)
 	}

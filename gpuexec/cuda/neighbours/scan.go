@@ -230,7 +230,7 @@ func (s *scan) pieces(ctx context.Context, l *device.Lane, b *hosted.Batch, c *c
 			t.Work.Used(p.End(), len(p.Asks))
 		}
 		list := launcher{s.kernels, c, &p, s.engine.Device()}
-		out, err := l.Execute("executing a search by distance", t, p.InBytes(), p.Encode, list.record, p.States, p.OutBytes())
+		out, err := l.Execute("executing a search by distance", t, p.InBytes(), func(in []byte) { p.Encode(in, cores(ctx, s.engine)) }, list.record, p.States, p.OutBytes())
 		if err != nil {
 			return err
 		}

@@ -78,7 +78,7 @@ func (p *candidates) orderVisits(e *device.Engine, r *room.Room, own *candidateC
 	if !ok {
 		return nil, err
 	}
-	own.bytes, of.Together, of.Marks = own.bytes+bytes, halves, true
+	own.bytes, of.Together, of.Scans = own.bytes+bytes, halves, p.scan.waves
 	return v, nil
 }
 
