@@ -122,7 +122,7 @@ func (c *Column) Price(q *distance.Query, queries int, waves *profile.NearWaves)
 	if c.Sieves(&Ask{Query: q}, waves) {
 		took = min(took, c.sieved(n, waves))
 	}
-	return time.Duration((waves.Batch + took) / float64(n))
+	return time.Duration((waves.Batch+took)/float64(n) + waves.Place*float64(c.hits(q)))
 }
 
 // scanned is what so many queries take that compare all objects, in nanoseconds. Of a block of queries that is not full all is computed.
@@ -340,8 +340,8 @@ func (p *Piece) begin(i int) int64 {
 	return p.ends[i-1]
 }
 
-// coded is how many asks a core encodes or decodes at a time, encodes and decodes the nanoseconds of one: what is asked is read from memory.
-const coded, encodes, decodes = 64, 300, 250
+// coded is how many asks a core encodes at a time, and decodes of few hits. Nanoseconds: encodes and decodes are those of one, which is read from memory, sorts those of a hit of many.
+const coded, encodes, decodes, sorts = 64, 300, 250, 30
 
 // Encode fills what is copied to the device.
 func (p *Piece) Encode(in []byte, each Each) {
@@ -389,22 +389,25 @@ func counts(q *distance.Query) bool { return q.Total || q.K == 0 }
 func (p *Piece) Decode(out []byte, each Each,
 	told func(a *Ask, hits []metric.Hit, did *distance.Answer, passed uint64)) (again []Ask, err error) {
 	n := len(p.Asks)
-	dids := make([]distance.Answer, n)
+	dids, states, work := make([]distance.Answer, n), abi.Array[abi.NearState](out, 0, n), 0
+	for i := range states {
+		work += decodes + sorts*int(states[i].Kept)
+	}
+	of := max(1, min(coded, coded*decodes*n/max(1, work)))
 	stretch := func(unit int) {
 		var hits []metric.Hit
-		for i := unit * coded; i < min(n, (unit+1)*coded); i++ {
+		for i := unit * of; i < min(n, (unit+1)*of); i++ {
 			hits = p.decode(out, i, p.Answers-p.States+p.begin(i)*abi.NearEntryBytes, hits[:0], &dids[i], told)
 		}
 	}
-	units := (n + coded - 1) / coded
+	units := (n + of - 1) / of
 	if each != nil {
-		err = each(units, n*decodes, stretch)
+		err = each(units, work, stretch)
 	} else {
 		for unit := range units {
 			stretch(unit)
 		}
 	}
-	states := abi.Array[abi.NearState](out, 0, n)
 	for i := range p.Asks {
 		if states[i].Given != 0 {
 			p.Asks[i].Exact = true
@@ -422,6 +425,7 @@ func (p *Piece) decode(out []byte, i int, at int64, hits []metric.Hit, did *dist
 	}
 	entries := abi.Array[abi.NearEntry](out, at, int(min(p.ends[i]-p.begin(i), int64(s.Kept))))
 	slices.SortFunc(entries, compareEntries)
+	hits = slices.Grow(hits, len(entries))
 	for _, e := range entries {
 		hits = append(hits, metric.Hit{Value: valueOf(e.Value), ID: e.Id})
 	}

@@ -202,9 +202,9 @@ func (d *descents) Cost(p *gpuexec.Plan) int64 {
 	}
 }
 
-// Price implements nearest.Path. What rounds take nobody knows before: the host's model is that of a core.
+// Price implements nearest.Path. What rounds take nobody knows before: the host's model is that of a core. Of few queries, which are the host's, it is the host's as well.
 func (d *descents) Price(q *distance.Query, method string, queries int) time.Duration {
-	if t := d.tree(q); t != nil && method == "tree" && d.depth(t, q) {
+	if t := d.tree(q); t != nil && method == "tree" && d.depth(t, q) && d.takes(t, q, queries) {
 		return t.DepthPrice(q, queries, d.scan.engine.Device().Processors, d.scan.waves)
 	}
 	return 0
