@@ -208,7 +208,7 @@ type comparison struct {
 	left  []int // jobs that compare more than is here: they are the host's
 }
 
-const comparing = "comparing candidates"
+const comparing, scanning = "comparing candidates", "executing a search by distance"
 
 // execute executes a piece of the first asks. Those that the sieve of what is searched first has given up are asked anew.
 func (s *comparison) execute(ctx context.Context, asks []nearest.Ask) (n int, again []nearest.Ask, err error) {

@@ -57,14 +57,14 @@ func loadCells(e *device.Engine, r *room.Room, s *scan) (*candidates, error) {
 			}
 			byId := near
 			near.Rows, near.Norms = rows, norms
-			nearest := uint32(0)
-			if p.Visits != nil {
-				nearest = 1
-			}
-			device.Launch(steps, k.visits(c.Terms, len(p.Asks), e.Device().Processors), len(p.Asks), 1, &abi.NearCelled{
+			celled := abi.NearCelled{
 				Near: near, Queries: arena + abi.Pointer(p.First.Queries), States: arena + abi.Pointer(p.First.States), Entries: arena + abi.Pointer(p.First.Candidates),
-				Starts: at[0], Order: at[1], Nearest: nearest,
-			})
+				Starts: at[0], Order: at[1],
+			}
+			if p.Visits != nil {
+				celled.Nearest = 1
+			}
+			device.Launch(steps, k.visits(c.Terms, len(p.Asks), e.Device().Processors), len(p.Asks), 1, &celled)
 			if p.Visits != nil {
 				together.record(steps, s.kernels, p, byId, arena)
 			}

@@ -5,7 +5,6 @@ package neighbours
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
@@ -24,22 +23,21 @@ import (
 
 // launches are the kernels of searches by distance, with the numbers that launches need.
 type launches struct {
-	scan, list               map[nearest.Terms]device.Function
-	compact, answer          device.Function
-	few                      device.Function // compact, where few are wanted
-	fewQueries               int             // of a block of that
-	sieve                    map[nearest.Product]device.Function
-	forms                    map[string]device.Function // by Form: makes what is compared
-	norms, size, ask         device.Function
-	scanObjects, scanQueries int // of a block
-	loadThreads              int
-	sieveStep                map[nearest.Product]int // shared memory of a block: for each step
-	sieveStatic, shared      int                     // and beside that; what it may have
-	groups                   device.Function         // the sieve of float16s by groups of warps
-	grouped                  bool                    // there is one
-	sample, groupsSample     device.Function         // the same of a sample
-	limit                    map[nearest.Terms]device.Function
-	levels                   levelsLaunches
+	scan, list                   map[nearest.Terms]device.Function
+	compact, answer              device.Function
+	few                          device.Function // compact, where few are wanted
+	fewQueries                   int             // of a block of that
+	sieve                        map[nearest.Product]device.Function
+	forms                        map[string]device.Function // by Form: makes what is compared
+	norms, size, ask             device.Function
+	scanObjects, scanQueries     int // of a block
+	loadThreads                  int
+	sieveStep                    map[nearest.Product]int // shared memory of a block: for each step
+	sieveStatic, shared          int                     // and beside that; what it may have
+	groups, sample, groupsSample device.Function         // the sieve of float16s by groups of warps; of a sample, both ways
+	grouped                      bool                    // there is one
+	limit                        map[nearest.Terms]device.Function
+	levels                       levelsLaunches
 }
 
 // find finds the kernels.
@@ -195,55 +193,36 @@ func (s *scan) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gpuexe
 		if len(asks) == 0 {
 			continue
 		}
-		if err := s.engine.OnLane(ctx, func(l *device.Lane) error { return s.pieces(ctx, l, b, c, asks, t) }); err != nil {
+		if err := s.engine.OnLane(ctx, func(l *device.Lane) error {
+			return inPieces(ctx, b, asks, scanning, func(ctx context.Context, asks []nearest.Ask) (int, []nearest.Ask, error) {
+				return s.piece(ctx, l, b, c, asks, t)
+			})
+		}); err != nil {
 			return nil, err
 		}
 	}
 	return nil, nil
 }
 
-// pieces executes asks of a column, piece after piece.
-func (s *scan) pieces(ctx context.Context, l *device.Lane, b *hosted.Batch, c *column, asks []nearest.Ask, t *gpuexec.Trace) error {
-	for {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		now := time.Now()
-		asks = slices.DeleteFunc(asks, func(a nearest.Ask) bool {
-			job := b.Job(a.Job)
-			late := !job.Deadline.IsZero() && !now.Before(job.Deadline)
-			if late {
-				job.Err = gpuexec.ErrDeadline
-			}
-			return late
-		})
-		if len(asks) == 0 {
-			return nil
-		}
-		p := c.Plan(asks, s.engine.Room(), s.waves)
-		if len(p.Asks) == 0 { // Takes has seen to it that this cannot be
-			b.Job(asks[0].Job).Err = &gpuexec.DeviceError{Op: "executing a search by distance", OutOfMemory: true, Err: errors.New("it has no room alone")}
-			asks = asks[1:]
-			continue
-		}
-		if t != nil {
-			t.Work.Used(p.End(), len(p.Asks))
-		}
-		list := launcher{s.kernels, c, &p, s.engine.Device()}
-		out, err := l.Execute("executing a search by distance", t, p.InBytes(), func(in []byte) { p.Encode(in, cores(ctx, s.engine)) }, list.record, p.States, p.OutBytes())
-		if err != nil {
-			return err
-		}
-		asks = asks[len(p.Asks):]
-		again, err := p.Decode(out, cores(ctx, s.engine), func(a *nearest.Ask, hits []metric.Hit, did *distance.Answer, passed uint64) {
-			b.Job(a.Job).Candidates += passed
-			b.Answer(a.Job, hits, did)
-		})
-		if err != nil {
-			return err
-		}
-		asks = append(asks, again...)
+// piece executes the first asks of a column, and says how many; and which of these the sieve has given up.
+func (s *scan) piece(ctx context.Context, l *device.Lane, b *hosted.Batch, c *column, asks []nearest.Ask, t *gpuexec.Trace) (n int, again []nearest.Ask, err error) {
+	p := c.Plan(asks, s.engine.Room(), s.waves)
+	if n = len(p.Asks); n == 0 {
+		return 0, nil, nil
 	}
+	if t != nil {
+		t.Work.Used(p.End(), n)
+	}
+	list := launcher{s.kernels, c, &p, s.engine.Device()}
+	out, err := l.Execute(scanning, t, p.InBytes(), func(in []byte) { p.Encode(in, cores(ctx, s.engine)) }, list.record, p.States, p.OutBytes())
+	if err != nil {
+		return 0, nil, err
+	}
+	again, err = p.Decode(out, cores(ctx, s.engine), func(a *nearest.Ask, hits []metric.Hit, did *distance.Answer, passed uint64) {
+		b.Job(a.Job).Candidates += passed
+		b.Answer(a.Job, hits, did)
+	})
+	return n, again, err
 }
 
 // A launcher records the kernels of a piece.
@@ -303,6 +282,10 @@ func (l launcher) waves(s *device.Steps, near abi.Near, arena abi.Pointer) {
 // fewHits is how many hits of fewObjects a warp is quicker to keep than a block to find, in the worst order too.
 const fewHits, fewObjects = 32, 4096
 
+// anyRoom says that candidates have room for a wave, and rankRounds in how many rounds blocks of a scan of rank vectors run: the more, the less the last one leaves undone, and the more often
+// queries are loaded.
+const anyRoom, rankRounds = 1 << 30, 4
+
 // compacted records what cuts the candidates of a wave of so many objects to the first ones.
 func (l launcher) compacted(s *device.Steps, near abi.Near, objects int) {
 	n := len(l.piece.Asks)
@@ -312,9 +295,6 @@ func (l launcher) compacted(s *device.Steps, near abi.Near, objects int) {
 		device.Launch(s, l.compact, n, 1, &near)
 	}
 }
-
-// anyRoom says that candidates have room for a wave.
-const anyRoom = 1 << 30
 
 // guessed records a sample that limits are guessed by, and all objects in one wave.
 func (l launcher) guessed(s *device.Steps, near abi.Near) {
@@ -327,9 +307,6 @@ func (l launcher) guessed(s *device.Steps, near abi.Near) {
 	near.ListRoom = uint32(g.Room)
 	device.Launch(s, k.guessed, n, 1, &near)
 }
-
-// rankRounds is in how many rounds blocks of a scan of rank vectors run: the more, the less the last one leaves undone, and the more often queries are loaded.
-const rankRounds = 4
 
 // scanned records the comparison of a wave, in launches of as many blocks as there may be; of rank vectors of every stride-th object, for whose candidates there is some room.
 func (l launcher) scanned(s *device.Steps, near abi.Near, stride, room int) {
@@ -380,8 +357,7 @@ func (l launcher) byLevels(seen uint32) bool {
 }
 
 // byGroups says whether groups of warps multiply float16s.
-func (l launcher) byGroups() bool {
-	of := l.column.Sieve
+func (l launcher) byGroups(of *nearest.Sieve) bool {
 	return l.grouped && of.Product == nearest.Halves && of.Steps >= l.device.Profile.Near.Grouped
 }
 
@@ -392,7 +368,7 @@ func (l launcher) sieved(s *device.Steps, near abi.Near, arena abi.Pointer) {
 	switch {
 	case l.byLevels(near.First):
 		kernel, bytes, most = l.levels.match, l.levels.bytes(steps), 1
-	case l.byGroups():
+	case l.byGroups(l.column.Sieve):
 		kernel = l.groups
 	}
 	blocks, objects := l.sieveBlocks(), int(near.End-near.First)
@@ -425,7 +401,7 @@ func (l launcher) sieveOf(near abi.Near, arena abi.Pointer, stretch int) abi.Nea
 // sampled records the product of a sample, and what takes limits from it.
 func (l launcher) sampled(s *device.Steps, near abi.Near, arena abi.Pointer) {
 	p, kernel := l.piece, l.sample
-	if l.byGroups() {
+	if l.byGroups(l.column.Sieve) {
 		kernel = l.groupsSample
 	}
 	sieve := l.sieveOf(near, arena, p.Apart())

@@ -99,10 +99,7 @@ func (v *visits) args(p *nearest.CandidatesPiece, near abi.Near, arena abi.Point
 }
 
 // blocks are those of kernels in which a warp has a query.
-func (v *visits) blocks(p *nearest.CandidatesPiece) int {
-	warps := v.threads / abi.WarpLanes
-	return (len(p.Asks) + warps - 1) / warps
-}
+func (v *visits) blocks(queries int) int { return (queries*abi.WarpLanes + v.threads - 1) / v.threads }
 
 // scan records what marks the cells of the queries of a piece, a scan that passes over others, and what answers.
 func (v *visits) scan(steps *device.Steps, of launcher, p *nearest.CandidatesPiece, near abi.Near, arena abi.Pointer) {
@@ -111,12 +108,12 @@ func (v *visits) scan(steps *device.Steps, of launcher, p *nearest.CandidatesPie
 	device.Launch(steps, v.mark, len(p.Asks), 1, &args)
 	near.Sets, near.PassingWords, near.Cells = args.Pairs, uint32(p.Marks.Words), v.cellOf
 	of.waves(steps, near, arena)
-	device.Launch(steps, v.answer, v.blocks(p), 1, &args)
+	device.Launch(steps, v.answer, v.blocks(len(p.Asks)), 1, &args)
 }
 
 // record records what visits the cells of the queries of a piece but their nearest, and answers.
 func (v *visits) record(steps *device.Steps, k *launches, p *nearest.CandidatesPiece, near abi.Near, arena abi.Pointer) {
-	args, n, blocks, s := v.args(p, near, arena), len(p.Asks), v.blocks(p), v.column.Sieve
+	args, n, blocks, s := v.args(p, near, arena), len(p.Asks), v.blocks(len(p.Asks)), v.column.Sieve
 	at := func(offset int64) abi.Pointer { return arena + abi.Pointer(offset) }
 	args.Counts, args.Pairs, args.Groups = at(p.Visits.Counts), at(p.Visits.Pairs), at(p.Visits.Groups)
 	steps.Fill(args.Counts, abi.WordBytes*int64(args.Count+2))

@@ -184,7 +184,7 @@ type HostCosts struct {
 // takes 12.8 ms in place of 37.6 when masks have 21 of 32 bits, 30.5 with 25, and 42.9 with all, when every query is abandoned.
 // Of data that is less selective more objects are counted; what that can cost at most, abandoning bounds.
 //
-// Searches by distance (2026-11-22-h200-near.md, 2026-11-29-h200-trees.md, 2026-11-29-h200-cells.md, 2026-11-29-h200-together.md): scans of vectors and of texts beat 16 cores 4 to 125 times, at any size of a batch; so do trees of texts and rank vectors;
+// Searches by distance (2026-11-22-h200-near.md, 2026-11-29-h200-trees.md, 2026-11-29-h200-cells.md, 2026-11-29-h200-together.md, 2026-11-30-h200-samples.md): scans of vectors and of texts beat 16 cores 4 to 125 times, at any size of a batch; so do trees of texts and rank vectors;
 // cells do in batches from 8 on, or where a query visits much, n-grams within a radius in any, and trees with boxes in large batches. Descents of other trees by rounds take 10 us a query where the host takes 2, and stay off.
 func Of(string) *Profile {
 	return &Profile{
