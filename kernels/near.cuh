@@ -7,7 +7,7 @@
 //
 // The Gate. Objects run in waves of ascending ids. An object is within when its value is at most the query's `most`, the largest within the radius; it is a
 // candidate when it is at most State's limit, which begins with `most`. Between waves candidates are cut to the k first, and once there are k the limit
-// becomes the k-th value less one: k objects with lower ids precede whatever comes with an equal value. So no hit is lost, and nothing depends on the order in
+// becomes the k-th value less one (or before all waves that of a sample, near_gate.cu): k objects with lower ids precede whatever comes with an equal value. So no hit is lost, and nothing depends on the order in
 // which blocks append.
 //
 // Bound of the candidates. An object is appended once at most in its wave, by whoever compares it, and a wave begins with k candidates at most: so k + the

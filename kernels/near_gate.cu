@@ -260,6 +260,8 @@ __device__ void listed(const Near& n, Select& s) {
 
 // Nearest objects of a sample are kept by so many threads for each that is wanted, so that few of those share one.
 constexpr uint32_t kKeptOf = 8;
+constexpr uint32_t kMostKept = 256;  // so many candidates have room
+static_assert(kMostKept == kThreads);
 
 // Takes the limit of a query from a sample: near.end objects of it, kSieveObjects that begin near.first apart, whose sums lie where the list will be, the nearest with the largest. Of k objects
 // that seem to be nearest none is farther than the limit says; which they are does not matter, but for how low it is. All are forgotten, and come again with the waves.

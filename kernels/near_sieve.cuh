@@ -51,7 +51,7 @@ struct NearSieve {
   const NearSieved* sieved;
   const uint32_t* queries;    // float16s or words, as NearPieces says
   double gamma, scale;        // what A is wrong by; what values are multiplied by, to be compared with sums
-  uint32_t steps, stretch;    // of 16 float16s or a word, an even number; objects that a block goes through, whole kSieveObjects: no more than a tile has
+  uint32_t steps, stretch;    // of 16 float16s or a word, an even number; objects that a block goes through, whole kSieveObjects: no more than a tile has; of a sample how far apart its parts begin
 };
 
 // Of bytes by levels (near_levels.cu).

@@ -27,7 +27,7 @@ struct NearVisits {
   const NearEntry* cells;
   // Of the groups.
   uint32_t* counts;         // by cell: queries, then where the next one is put; and two more: how many groups and pairs there are
-  uint32_t* pairs;          // queries, by cell
+  uint32_t* pairs;          // queries, by cell; of near_visits_mark, by query a set of cells
   NearGroup* groups;
   // Of the queries.
   const NearQuery* queries;

@@ -158,11 +158,10 @@ func (p *Planner) scan(a *Asked, queries int) float64 {
 	return sum
 }
 
-// worth is what of the time of ways that find all hits one has to take at most that may miss some: one that compares as many objects, as rank vectors do where that is what the recall takes, is
-// none.
+// worth: a way that may miss hits has to take a tenth less than all that find them. Else rank vectors would be chosen where the recall has them compare all objects.
 const worth = 0.9
 
-// few says where a recall is asked for which path that may miss hits is expected to take less than all that find them; "" none.
+// few says where a recall is asked for which path that may miss hits is expected to take so much less than all that find them; "" none.
 func (p *Planner) few(q *Query, passing uint32) (method string) {
 	if q.Recall == 0 || q.K == 0 || q.Total {
 		return ""

@@ -150,6 +150,7 @@ func TestConstants(t *testing.T) {
 		},
 		"near_hits.cuh":  {"kWarpHits": WarpHits},
 		"near_nth.cuh":   {"kMostHeld": MostHeld},
+		"near_gate.cu":   {"kMostKept": MostKept},
 		"near_texts.cuh": {"kNarrow": MaxNarrow},
 		"text_scan.cu":   {"kTextBlock": TextBlock, "kTextTotal": TextTotal},
 		"filter.cu":      {"kClauseFirst": ClauseFirst, "kClauseLast": ClauseLast, "kClauseNot": ClauseNot},

@@ -18,6 +18,9 @@ const WarpHits = 128
 // MostHeld is how many values the threads of a block hold, at most, of which they find the n-th.
 const MostHeld = 4096
 
+// MostKept is how many objects of a sample are candidates of a query before its limit is known, at most.
+const MostKept = 256
+
 // Sizes in bytes.
 const (
 	NearEntryBytes = 16

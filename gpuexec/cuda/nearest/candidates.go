@@ -116,3 +116,22 @@ func (c *Candidates) fits(q *distance.Query, near, lists int64, room plan.Room, 
 	sent := 2*slack + own + first + c.Of.setBytes() + c.Near.setBytes()
 	return c.cost(q, near, lists, waves) <= room.Arena && sent <= room.In && slack+abi.NearStateBytes+abi.NearEntryBytes*c.Of.hits(q) <= room.Out
 }
+
+// Left are those of what asks ask of what is searched first, in the order of asks, that belong to asks that are left: who was late, or is answered, is not.
+func Left(asked, asks []Ask) []Ask {
+	left := asked[:0]
+	for i := 0; len(left) < len(asks); i++ {
+		if asked[i].Job == asks[len(left)].Job {
+			left = append(left, asked[i])
+		}
+	}
+	return left
+}
+
+// AppendJobs appends the jobs of asks.
+func AppendJobs(jobs []int, asks []Ask) []int {
+	for i := range asks {
+		jobs = append(jobs, asks[i].Job)
+	}
+	return jobs
+}

@@ -47,7 +47,7 @@ func (c *Cells) visits(q *distance.Query) *visits {
 }
 
 // mostVisited is the most objects of the cells that a query visits alone: of more its few warps are estimated to take longer than a core of the host. mostTogether is that of one whose
-// cells are visited together.
+// cells are visited together. A scan may visit any number.
 const mostVisited, mostTogether = 256 << 10, 4 << 20
 
 // visited is about how many objects so many cells have.

@@ -149,6 +149,13 @@ func (c *Column) sieved(queries int, waves *profile.NearWaves) float64 {
 	return float64(c.Objects) * float64(c.Sieve.Steps) * c.Sieve.step(waves) * float64(abi.SieveQueries*blocks) / 1e3
 }
 
+// SievedFirst puts asks that are sieved before those that are not; both keep their order.
+func (c *Column) SievedFirst(asks []Ask, waves *profile.NearWaves) []Ask {
+	sieves := func(a Ask) bool { return c.Sieves(&a, waves) }
+	scanned := slices.DeleteFunc(slices.Clone(asks), sieves)
+	return append(slices.DeleteFunc(asks, func(a Ask) bool { return !sieves(a) }), scanned...)
+}
+
 // Plan makes a piece of the first asks, as many as fit; of none, if not even the first does. Those that the sieve takes and those that it does not are in
 // different pieces. It takes none of so few that a scan takes less.
 func (c *Column) Plan(asks []Ask, room plan.Room, waves *profile.NearWaves) Piece {
@@ -226,7 +233,7 @@ func (p *Piece) waved(wave int64) {
 	p.Wave = int(wave)
 	p.FirstWave = min(p.Wave, p.waves.First, int(p.Column.Objects))
 	c, w := p.Column, p.waves
-	if p.Sieved && c.Sieve.Product == Halves && p.ListRoom >= w.Sample && int(c.Objects) >= w.Sample*w.SampleShare && p.MostHits() <= w.SampleHits {
+	if w.Sample > 0 && p.Sieved && c.Sieve.Product == Halves && min(p.Wave, p.ListRoom) >= max(w.Sample, abi.MostKept) && int(c.Objects) >= w.Sample*w.SampleShare && p.MostHits() <= w.SampleHits {
 		p.FirstWave, p.Sample = 0, w.Sample
 	}
 }
@@ -290,7 +297,7 @@ func (p *Piece) growth() (waves int, times float64) {
 	return waves, math.Pow(all, 1/float64(waves))
 }
 
-// Waves are the waves: their first objects and how many each has. All that are sieved behind a sample are as if it were the first.
+// Waves are the waves: their first objects and how many each has. Behind a sample all are sieved, and it counts as the first.
 func (p *Piece) Waves() iter.Seq2[int, int] {
 	return func(yield func(first, count int) bool) {
 		objects := int(p.Column.Objects)
@@ -322,9 +329,12 @@ func (p *Piece) Waves() iter.Seq2[int, int] {
 // Each calls work for every unit of so many that take so many nanoseconds together, on several cores maybe (run.Crew.Each); nil: one after the other.
 type Each func(units, nanoseconds int, work func(unit int)) error
 
+// alone is what one core does at once, in nanoseconds: to wait for others would take as long, while a lane is held.
+const alone = 1_000_000
+
 // all does what Each may leave undone, too.
 func (e Each) all(units, nanoseconds int, work func(unit int)) {
-	if e != nil && e(units, nanoseconds, work) == nil {
+	if e != nil && nanoseconds > alone && e(units, nanoseconds, work) == nil {
 		return
 	}
 	for unit := range units {

@@ -208,11 +208,11 @@ type comparison struct {
 	left  []int // jobs that compare more than is here: they are the host's
 }
 
-const comparing, scanning = "comparing candidates", "executing a search by distance"
+const comparing = "comparing candidates"
 
 // execute executes a piece of the first asks. Those that the sieve of what is searched first has given up are asked anew.
 func (s *comparison) execute(ctx context.Context, asks []nearest.Ask) (n int, again []nearest.Ask, err error) {
-	s.asked = s.asked[len(s.asked)-len(asks):] // who was late is left out
+	s.asked = nearest.Left(s.asked, asks)
 	p := s.own.Plan(asks, s.asked, s.scan.engine.Room(), s.scan.waves)
 	if n = len(p.Asks); n == 0 {
 		return 0, nil, nil
@@ -224,7 +224,9 @@ func (s *comparison) execute(ctx context.Context, asks []nearest.Ask) (n int, ag
 	if err != nil {
 		return 0, nil, err
 	}
-	if again, err = p.Decode(out, cores(ctx, s.scan.engine), s.told); len(again) > 0 {
+	if again, err = p.Decode(out, cores(ctx, s.scan.engine), s.told); p.Marks != nil { // each would visit its many cells alone: the host has done so before
+		s.left, again = nearest.AppendJobs(s.left, again), nil
+	} else if len(again) > 0 {
 		for i := range p.Asks {
 			if p.Asks[i].Exact { // and was not: those that are exact are in pieces of their own
 				s.asked = append(s.asked, s.asked[i])

@@ -103,7 +103,7 @@ func TestCUDARankGuesses(t *testing.T) {
 	rng, texts := seeded.Rand(t), make([]string, 3000)
 	for i := range texts {
 		letters := "abc"
-		if i%9 == 0 { // of so many objects one is looked at
+		if i%4 == 0 { // of so many objects one is looked at
 			letters = "xyz"
 		}
 		texts[i] = enginetest.RandomString(rng, letters, 12)

@@ -146,7 +146,7 @@ func (p *grams) Takes(b *hosted.Batch, job int) bool {
 // Price implements nearest.Path.
 func (p *grams) Price(q *distance.Query, method string, queries int) time.Duration {
 	if c := p.column(q); c != nil && method == distance.Ngram {
-		return c.GramsPrice(queries, p.scan.waves)
+		return c.GramsPrice(q, queries, p.scan.waves)
 	}
 	return 0
 }

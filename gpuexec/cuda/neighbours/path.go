@@ -5,6 +5,7 @@ package neighbours
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -113,18 +114,24 @@ func inPieces(ctx context.Context, b *hosted.Batch, asks []nearest.Ask, op strin
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		job := b.Job(asks[0].Job)
-		if !job.Deadline.IsZero() && !time.Now().Before(job.Deadline) {
-			job.Err = gpuexec.ErrDeadline
-			asks = asks[1:]
-			continue
+		now := time.Now()
+		asks = slices.DeleteFunc(asks, func(a nearest.Ask) bool {
+			job := b.Job(a.Job)
+			late := !job.Deadline.IsZero() && !now.Before(job.Deadline)
+			if late {
+				job.Err = gpuexec.ErrDeadline
+			}
+			return late
+		})
+		if len(asks) == 0 {
+			return nil
 		}
 		n, again, err := execute(ctx, asks)
 		if err != nil {
 			return err
 		}
 		if n == 0 { // Takes has seen to it that this cannot be
-			job.Err = &gpuexec.DeviceError{Op: op, OutOfMemory: true, Err: errors.New("it has no room alone")}
+			b.Job(asks[0].Job).Err = &gpuexec.DeviceError{Op: op, OutOfMemory: true, Err: errors.New("it has no room alone")}
 			n = 1
 		}
 		asks = append(asks[n:], again...)

@@ -175,21 +175,7 @@ func (s *scan) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gpuexe
 		if c == nil {
 			continue
 		}
-		asks, exact := make([]nearest.Ask, 0, len(jobs)), []nearest.Ask(nil)
-		for _, job := range jobs {
-			q := b.Job(job).Query.(*distance.Query)
-			if s.column(q) != c {
-				continue
-			}
-			a := nearest.Ask{Job: job, Query: q}
-			a.Passes, a.Set = b.Passing(job)
-			if c.Sieves(&a, s.waves) {
-				asks = append(asks, a)
-			} else {
-				exact = append(exact, a)
-			}
-		}
-		asks = append(asks, exact...)
+		asks := c.SievedFirst(asksOf(b, jobs, func(q *distance.Query) bool { return s.column(q) == c }), s.waves)
 		if len(asks) == 0 {
 			continue
 		}
@@ -203,6 +189,8 @@ func (s *scan) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gpuexe
 	}
 	return nil, nil
 }
+
+const scanning = "executing a search by distance"
 
 // piece executes the first asks of a column, and says how many; and which of these the sieve has given up.
 func (s *scan) piece(ctx context.Context, l *device.Lane, b *hosted.Batch, c *column, asks []nearest.Ask, t *gpuexec.Trace) (n int, again []nearest.Ask, err error) {

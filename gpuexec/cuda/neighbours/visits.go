@@ -57,7 +57,7 @@ func (p *candidates) orderVisits(e *device.Engine, r *room.Room, own *candidateC
 			to    *abi.Pointer
 			bytes int64
 		}{{&v.few, few}, {&v.begins, begins}, {&v.reach, abi.NearReachBytes}, {&v.padded, starts}, {&v.cellOf, int64(abi.WordBytes * len(cellOf))}} {
-			if *one.to, err = m.Allocate("the float16s of cells", one.bytes); err != nil {
+			if *one.to, err = m.Allocate("the objects of cells", one.bytes); err != nil {
 				return err
 			}
 		}
