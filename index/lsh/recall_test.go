@@ -144,10 +144,10 @@ func TestChooseReaches(t *testing.T) {
 		families = families[at : at+1]
 	}
 	for _, family := range families {
-		const dim, n, asked = 24, 2000, 300
+		const dim, n, asked, candidates = 24, 2000, 300, 200
 		centres := normal(rng, 40*dim, 2)
 		objects, queries := clusters(rng, centres, dim, n), clusters(rng, centres, dim, asked)
-		o := Options{Family: family, Dim: dim, Recall: .9, Neighbours: 5, Candidates: 100, Functions: []int{32, 64, 128}, Seed: rng.Uint64(), Workers: 2}
+		o := Options{Family: family, Dim: dim, Recall: .9, Neighbours: 5, Candidates: candidates, Functions: []int{32, 64, 128}, Seed: rng.Uint64(), Workers: 2}
 		if family.reaches() {
 			o.Reaches = []int{0, 2}
 		}
@@ -158,7 +158,7 @@ func TestChooseReaches(t *testing.T) {
 		}
 		p := choice.Parameters
 		f := must(t, p)
-		x, err := NewMeasurement(f, queries, Measures{[]int{5}, []int{100}, []int{p.Reach}})
+		x, err := NewMeasurement(f, queries, Measures{[]int{5}, []int{candidates}, []int{p.Reach}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,8 +167,8 @@ func TestChooseReaches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, _ := truth.Lookup(5, 100, uint32(p.Reach))
-		told, ok := p.Recall.Lookup(5, 100, uint32(p.Reach))
+		got, _ := truth.Lookup(5, candidates, uint32(p.Reach))
+		told, ok := p.Recall.Lookup(5, candidates, uint32(p.Reach))
 		t.Logf("%v: %d functions of width %.3g, %d buckets, reach %d: recall %.3f, told %.3f (%.3f to %.3f), clamped %.5f, load %.2f", family, p.Functions, p.Width, p.Buckets, p.Reach,
 			got.Share, told.Share, told.Low, told.High, choice.Clamped, choice.Load)
 		// Three standard errors below the recall are left to chance: the choice's own interval and that of these queries.
