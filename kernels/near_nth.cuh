@@ -1,6 +1,6 @@
 // The n-th smallest of what the threads of a block hold, by halving what it can be: a round for each bit in which values differ, of one barrier and as many comparisons as a thread has values.
 //
-// For up to some thousand values that takes a fifth of what histograms of their digits do, which read them again for each digit.
+// Histograms of digits read all values again for each digit (near_gate.cu, of more values): near_guessed took 66 us with them and takes 42 (docs/benchmarks/history/2026-11-30-h200-samples.md).
 #pragma once
 #include "near.cuh"
 

@@ -224,7 +224,7 @@ func (s *comparison) execute(ctx context.Context, asks []nearest.Ask) (n int, ag
 	if err != nil {
 		return 0, nil, err
 	}
-	if again, err = p.Decode(out, cores(ctx, s.scan.engine), s.told); p.Marks != nil { // each would visit its many cells alone: the host has done so before
+	if again, err = p.Decode(out, cores(ctx, s.scan.engine), s.told); p.Marks != nil { // alone few warps would visit its many cells: a host's core is quicker
 		s.left, again = nearest.AppendJobs(s.left, again), nil
 	} else if len(again) > 0 {
 		for i := range p.Asks {

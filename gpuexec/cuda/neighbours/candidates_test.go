@@ -3,15 +3,18 @@
 package neighbours
 
 import (
+	"errors"
 	"math/rand/v2"
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cpu"
 	"github.com/geniemq/geniemq/gpuexec/cuda/device"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
+	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index"
 	columns "github.com/geniemq/geniemq/index/column"
 	"github.com/geniemq/geniemq/index/distance"
@@ -171,5 +174,44 @@ func sameNearest(t testing.TB, q *distance.Query, got, want *gpuexec.Answer) {
 	own.Predicted, other.Predicted, own.Why, other.Why = 0, 0, "", ""
 	if !slices.Equal(got.Hits, want.Hits) || got.Exact != want.Exact || got.Total != want.Total || !reflect.DeepEqual(own, other) {
 		t.Fatalf("k %d within %v, fraction %v, recall %v, %q of %v %s:\n%+v\n%v, want\n%+v\n%v", q.K, q.Most, q.Fraction, q.Recall, q.Text, q.Column.Metric, q.Column.Name, own, got.Hits, other, want.Hits)
+	}
+}
+
+// TestCUDADeadlines: of queries that are asked together those whose time is over are told so, wherever they stand, and the others are answered.
+func TestCUDADeadlines(t *testing.T) {
+	e, rng := open(t, gpuexec.CUDAOptions{BatchMemory: 4 << 20, InFlight: 1}), seeded.Rand(t)
+	w := &enginetest.DistanceWorld{Metric: "l2", Storage: "f32", Dims: 3, Paths: true}
+	for range 600 {
+		w.Places = append(w.Places, w.Random(rng))
+	}
+	w.Build(t)
+	m, err := e.Loaders[distance.FamilyName].Load(t.Context(), e.Host, run.Whole(w.Index), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, near := range []nearest.Near{{K: 3, Method: "scan"}, {K: 3, Method: "cells", Recall: 0.5}, {K: 3, Method: "permutation", Fraction: 0.1}} {
+		requests := make([]*index.Request, 40)
+		for i := range requests {
+			near.Column = "vector"
+			requests[i] = &index.Request{Vector: w.Random(rng).Vector, Near: near}
+		}
+		jobs := make([]*run.Job, len(requests))
+		for i, p := range plansOf(t, w.Index, requests) {
+			jobs[i] = &run.Job{Query: p.Query, K: p.K}
+			if i%3 == 1 {
+				jobs[i].Deadline = time.Now().Add(-time.Second)
+			}
+		}
+		if err := m.Match(t.Context(), jobs, nil); err != nil {
+			t.Fatal(err)
+		}
+		for i, job := range jobs {
+			if late := i%3 == 1; late != errors.Is(job.Err, gpuexec.ErrDeadline) || !late && (job.Err != nil || len(job.Hits) != 3) {
+				t.Fatalf("%s: query %d, late %v, ends with %v and %d hits", near.Method, i, late, job.Err, len(job.Hits))
+			}
+		}
+	}
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
