@@ -144,7 +144,11 @@ func (c *Cells) Plan(asks, asked []Ask, room plan.Room, waves *profile.NearWaves
 			return p
 		}
 	}
-	return c.plan(asks, asked, search{waves: waves, first: first}, room)
+	p := c.plan(asks, asked, search{waves: waves, first: first}, room)
+	if len(p.Asks) == 0 && len(asked) > 1 {
+		return c.Plan(asks[:1], asked[:1], room, waves) // others visit more, and it has room alone
+	}
+	return p
 }
 
 // Cost is the memory of the device that a query takes at least.

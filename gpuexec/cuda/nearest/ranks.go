@@ -99,7 +99,11 @@ func (r *Ranks) Plan(asks, asked []Ask, room plan.Room, waves *profile.NearWaves
 	for i := range asked {
 		lists = max(lists, asked[i].Query.K)
 	}
-	return r.plan(asks, asked, search{lists: lists, waves: waves, first: waves}, room)
+	p := r.plan(asks, asked, search{lists: lists, waves: waves, first: waves}, room)
+	if len(p.Asks) == 0 && len(asks) > 1 {
+		return r.Plan(asks[:1], asked[:1], room, waves) // others compare more, and it has room alone
+	}
+	return p
 }
 
 // Cost is the memory of the device that a query takes at least.
