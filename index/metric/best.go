@@ -11,8 +11,9 @@ import (
 // Few hits are kept in order: moving some is less than a heap's comparisons, and in the end they need no sorting. More are in any order until there are enough, which within a radius may never be,
 // and then a heap whose root is the last of them.
 type Best struct {
-	want Want
-	hits []Hit
+	want  Want
+	hits  []Hit
+	spare []Hit // of Sort
 }
 
 // ordered is how many hits are few.
@@ -88,7 +89,7 @@ func (b *Best) Sorted() []Hit {
 	if b.want.K <= ordered {
 		return b.hits
 	}
-	slices.SortFunc(b.hits, Hit.Compare)
+	b.spare = Sort(b.hits, b.spare)
 	return b.hits
 }
 

@@ -2,6 +2,7 @@ package nearest
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -98,7 +99,7 @@ func (b *Batch) pass(job int) filter.Set {
 // Answer is what a job has come to: hits in order, at most as many as are wanted.
 func (b *Batch) Answer(n int, hits []metric.Hit, answer *distance.Answer) {
 	job, c := b.jobs[n], &b.choices[n]
-	job.Ranked, job.Value, job.Hits, job.Begun = true, answer, job.Hits[:0], nil
+	job.Ranked, job.Value, job.Hits, job.Begun = true, answer, slices.Grow(job.Hits[:0], len(hits)), nil
 	job.Units += answer.Distances
 	answer.Predicted, answer.Why, answer.Considered = c.Predicted, c.Why, c.Considered
 	for _, h := range hits {
