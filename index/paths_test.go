@@ -106,3 +106,44 @@ func TestRowsOfPaths(t *testing.T) {
 		t.Errorf("wrong rows are not found: %v", err)
 	}
 }
+
+// auto_for is the index's: it is kept in the file, and belongs to columns that have a choice.
+func TestAutoFor(t *testing.T) {
+	for text, want := range map[string]string{
+		"{name: v, type: vector, dims: 2, index: [cells], auto_for: gpu}":        "",
+		"{name: v, type: vector, dims: 2, index: [cells, tree], auto_for: cpu}":  "",
+		"{name: s, type: string, index: [permutation], auto_for: gpu}":           "",
+		"{name: p, type: point, index: [permutation], auto_for: gpu}":            "",
+		"{name: v, type: vector, dims: 2, index: [cells], auto_for: h200}":       `auto_for "h200" is unknown: use cpu or gpu`,
+		"{name: v, type: vector, dims: 2, index: [tree], auto_for: gpu}":         "index names neither cells nor permutation",
+		"{name: n, type: number, auto_for: gpu}":                                 "auto_for belongs to",
+		"{name: v, type: vector, dims: 2, functions: 4, auto_for: gpu, seed: 1}": "index names neither cells nor permutation",
+	} {
+		s, err := index.Builtin().ParseSchema([]byte("{name: n, columns: [" + text + "]}"))
+		if want != "" {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", text, err, want)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		objects, err := index.NewObjects(s, index.BuilderOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, err := objects.Bytes(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, err := index.OpenBytes(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := x.Distances().At(0); c.ForGPU != strings.Contains(text, "gpu") {
+			t.Errorf("%s: for a GPU %v", text, c.ForGPU)
+		}
+	}
+}

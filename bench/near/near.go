@@ -149,6 +149,9 @@ type loaded struct {
 func (o *Options) load(ctx context.Context, s *sets.Set, paths string) (*loaded, error) {
 	began := time.Now()
 	finds, _ := o.Engine.(metric.Engine)
+	if o.Engine.Info().Kind == gpuexec.CUDA && (strings.Contains(paths, "cells") || strings.Contains(paths, "permutation")) {
+		paths += ", auto_for: gpu"
+	}
 	x, err := s.Build(ctx, o.Workers, paths, finds)
 	if err != nil {
 		return nil, err

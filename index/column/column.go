@@ -202,9 +202,9 @@ func Builtin() []Type {
 		number{traits{schema.NumberColumn, tables, schema.Number, []string{"parse", "buckets", "edges", "split", "layout", "store"}}},
 		category{traits{schema.CategoryColumn, tables, schema.Text, []string{"split", "layout", "store", "fold", "idf", "idf_scale"}}},
 		words{traits{schema.TextColumn, documents, schema.Text, []string{"store", "layout", "idf", "idf_scale", "keep"}}},
-		sequence{traits{schema.TextColumn, sequences, schema.Text, []string{"layout", "metric", "index", "tree", "permutation"}}},
+		sequence{traits{schema.TextColumn, sequences, schema.Text, []string{"layout", "metric", "index", "tree", "permutation", "auto_for"}}},
 		text{traits{schema.TextColumn, records, schema.Text, []string{"store", "layout", "split", "stop_words", "ngrams", "idf", "idf_scale"}}},
-		str{traits{schema.StringColumn, records, schema.Text, []string{"store", "layout", "ngram", "metric", "index", "tree", "permutation"}}},
+		str{traits{schema.StringColumn, records, schema.Text, []string{"store", "layout", "ngram", "metric", "index", "tree", "permutation", "auto_for"}}},
 		set{traits{schema.SetColumn, records, schema.Text, []string{"split", "layout", "store", "fold", "idf", "idf_scale"}}},
 		boolean{traits{schema.BoolColumn, records, schema.Text, []string{"split", "layout", "store"}}},
 		date{number{traits{schema.DateColumn, records, schema.Number, []string{"parse", "buckets", "edges", "split", "layout", "store"}}}},
@@ -288,6 +288,7 @@ func Foreign(c *schema.Column, own ...string) []error {
 		{"minhash", c.MinHash != 0, "type set"},
 		{"metric", c.Metric != "", distances}, {"storage", c.Storage != "", "type vector"}, {"index", c.Index != nil, distances},
 		{"tree", c.Tree != nil, distances}, {"permutation", c.Permutation != nil, distances}, {"cells", c.Cells != nil, "type vector"},
+		{"auto_for", c.AutoFor != "", distances},
 	} {
 		if field.set && !slices.Contains(own, field.name) {
 			faults = append(faults, fmt.Errorf("%s belongs to %s", field.name, field.belong))

@@ -16,7 +16,7 @@ import (
 // sampled when paths were built say, times what such queries took before over what was expected (Situation.Factor). Neither changes a hit.
 //
 // A path that may miss hits is taken only where a recall is asked for. That choice changes hits, so it depends on the query and the index alone: it is made with the
-// reference device's constants, of one query, without factors.
+// reference device's constants, of one query, without factors. An index that GPUs serve says so (Column.ForGPU).
 //
 // It is immutable, and for any number of goroutines.
 type Planner struct {
@@ -158,8 +158,9 @@ func (p *Planner) scan(a *Asked, queries int) float64 {
 	return sum
 }
 
-// worth: a way that may miss hits has to take a tenth less than all that find them. Else rank vectors would be chosen where the recall has them compare all objects.
-const worth = 0.9
+// worth: a way that may miss hits has to take a tenth less than all that find them. Else rank vectors would be chosen where the recall has them compare all objects. A GPU scans by its matrix
+// units, and visits in far less order: there it has to look at one object in 50 (docs/benchmarks/history/2026-11-30-h200-radii.md).
+const worth, worthOnGPU = 0.9, 1. / 50
 
 // few says where a recall is asked for which path that may miss hits is expected to take so much less than all that find them; "" none.
 func (p *Planner) few(q *Query, passing uint32) (method string) {
@@ -176,7 +177,11 @@ func (p *Planner) few(q *Query, passing uint32) (method string) {
 			method, some = p.paths[i].name, own
 		}
 	}
-	if some > all*worth {
+	least := all * worth
+	if p.column.ForGPU {
+		least = all * worthOnGPU
+	}
+	if some > least {
 		return ""
 	}
 	return method

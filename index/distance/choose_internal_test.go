@@ -97,6 +97,14 @@ func TestChoose(t *testing.T) {
 	if got := hardly.reference.Choose(&Query{Column: hardly, K: 10, Method: Auto, Most: math.Inf(1), Recall: 0.9}, Situation{Passing: 10_000}); got.Method != Scan {
 		t.Errorf("what takes as long as a scan, as where all are compared, is no way to miss hits: %+v", got)
 	}
+	gpu := &Column{Name: "v", Of: Vectors, Metric: c.Metric, Dims: 32, Storage: StorageF32, Objects: 10_000, ForGPU: true}
+	for takes, want := range map[float64]string{9: "cells", 10: Scan} { // of 470 us
+		gpu.paths = []opened{{"cells", path{takes, false, false}}}
+		gpu.reference = gpu.Planner(cost.Reference(), gpu.Objects, nil)
+		if got := gpu.reference.Choose(&Query{Column: gpu, K: 10, Method: Auto, Most: math.Inf(1), Recall: 0.9}, Situation{Passing: 10_000}); got.Method != want {
+			t.Errorf("for a GPU, which scans in less than it visits one object in 50, %s is chosen of cells of %v us: %+v", got.Method, takes, got)
+		}
+	}
 	few := Query{Column: c, K: 10, Method: Auto, Most: math.Inf(1)}
 	if all, some := c.reference.Choose(&few, Situation{Passing: 10_000}).Predicted, c.reference.asked(&few, 100); some.Want.K != 1000 || all <= 0 {
 		t.Errorf("of 1 %% that pass the nearest 10 are of %d", some.Want.K)

@@ -57,6 +57,7 @@ type Column struct {
 	Dims    int    // of vectors
 	Storage string // of vectors
 	Objects uint32 // of the index, with a value or without
+	ForGPU  bool   // what may miss hits is chosen by the times of a GPU (schema.Column.AutoFor)
 	Grams   int    // the length of the n-grams that texts are indexed by, in the attribute of the column's name; 0: they are not
 
 	kept  *forward.Column // where the originals are; nil of sequences
@@ -82,7 +83,7 @@ func New(s *schema.Schema, objects uint32, kept *forward.Forward, sequences Stri
 		if !ok {
 			continue
 		}
-		column := Column{Name: c.Name, Of: of, Objects: objects, Dims: c.Dims, Storage: c.Storage}
+		column := Column{Name: c.Name, Of: of, Objects: objects, Dims: c.Dims, Storage: c.Storage, ForGPU: c.AutoFor == schema.ForGPU}
 		name := c.Metric
 		name = cmp.Or(name, metricsOf(of)[0])
 		var err error

@@ -36,6 +36,12 @@ type CellsOptions struct {
 	Seed  uint64 `yaml:"seed,omitempty"`
 }
 
+// What Column.AutoFor names.
+const (
+	ForCPU = "cpu"
+	ForGPU = "gpu"
+)
+
 // Count is a number, or auto, which is 0.
 type Count int
 
@@ -66,6 +72,8 @@ func (c *Column) CheckPaths(takes func(path string) bool) []error {
 	fault(c.Tree != nil && !takes("tree"), "tree: index does not name it: write index: [tree]")
 	fault(c.Permutation != nil && !takes("permutation"), "permutation: index does not name it: write index: [permutation]")
 	fault(c.Cells != nil && !takes("cells"), "cells: index does not name it: write index: [cells]")
+	fault(c.AutoFor != "" && !takes("cells") && !takes("permutation"), "auto_for: index names neither cells nor permutation, so there is nothing to choose")
+	fault(c.AutoFor != "" && c.AutoFor != ForCPU && c.AutoFor != ForGPU, "auto_for %q is unknown: use cpu or gpu", c.AutoFor)
 	if t := c.Tree; t != nil {
 		fault(t.Capacity == 1 || t.Capacity > 256, "tree.capacity %d: must be auto or 2 to 256", t.Capacity)
 		fault(t.Leaf > 1024, "tree.leaf %d: must be auto or 1 to 1024", t.Leaf)

@@ -228,6 +228,8 @@ type Column struct {
 	Tree        *TreeOptions        `yaml:"tree,omitempty"`
 	Permutation *PermutationOptions `yaml:"permutation,omitempty"`
 	Cells       *CellsOptions       `yaml:"cells,omitempty"`
+	// AutoFor is by whose times auto takes a way that may miss hits, where a query asks for a recall: cpu, the default, or gpu.
+	AutoFor string `yaml:"auto_for,omitempty"`
 }
 
 // fields returns the names of the fields of a schema or a column, as YAML has them.

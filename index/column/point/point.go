@@ -26,7 +26,7 @@ func (Column) In(kind schema.Kind) bool { return kind.Mixed() }
 
 // Check implements column.Type.
 func (Column) Check(_ *schema.Schema, c *schema.Column) []error {
-	faults := append(column.Foreign(c, "from", "store", "metric", "index", "tree", "permutation"), distance.Check(c, distance.Points)...)
+	faults := append(column.Foreign(c, "from", "store", "metric", "index", "tree", "permutation", "auto_for"), distance.Check(c, distance.Points)...)
 	if c.From != nil && len(c.From) != 2 {
 		faults = append(faults, fmt.Errorf("from: a point is made of two input columns, from: [latitude, longitude], not of %d", len(c.From)))
 	}

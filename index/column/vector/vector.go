@@ -60,7 +60,7 @@ func (Column) Check(_ *schema.Schema, c *schema.Column) []error {
 			faults = append(faults, fmt.Errorf(format, args...))
 		}
 	}
-	own := []string{"dims", "from", "store", "metric", "storage", "index", "tree", "permutation", "cells"}
+	own := []string{"dims", "from", "store", "metric", "storage", "index", "tree", "permutation", "cells", "auto_for"}
 	fault(c.Dims < 0 || c.Dims > lsh.MaxDim, "dims %d: must be 1 to %d", c.Dims, lsh.MaxDim)
 	fault(c.From != nil && len(c.From) == 0, "from names no input column: leave it out, or name some")
 	if !distance.Hashed(c) {
