@@ -128,6 +128,18 @@ func Left(asked, asks []Ask) []Ask {
 	return left
 }
 
+// GivenUp appends the jobs of those asks that had no room on a list, and returns the others.
+func GivenUp(jobs []int, asks []Ask) (_ []int, others []Ask) {
+	for i := range asks {
+		if asks[i].Exact {
+			jobs = append(jobs, asks[i].Job)
+		} else {
+			others = append(others, asks[i])
+		}
+	}
+	return jobs, others
+}
+
 // AppendJobs appends the jobs of asks.
 func AppendJobs(jobs []int, asks []Ask) []int {
 	for i := range asks {

@@ -224,7 +224,6 @@ func (p *DescentPiece) Done(out []byte) bool {
 
 // DecodeDone is Decode of what came back from Progress on.
 func (p *DescentPiece) DecodeDone(out []byte, each Each,
-	told func(a *Ask, hits []metric.Hit, did *distance.Answer, passed uint64)) error {
-	_, err := p.Piece.Decode(out[p.States-p.Progress:], each, told)
-	return err
+	told func(a *Ask, hits []metric.Hit, did *distance.Answer, passed uint64)) (again []Ask, err error) {
+	return p.Piece.Decode(out[p.States-p.Progress:], each, told)
 }

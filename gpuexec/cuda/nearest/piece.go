@@ -1,7 +1,6 @@
 package nearest
 
 import (
-	"cmp"
 	"iter"
 	"math"
 	"slices"
@@ -23,6 +22,8 @@ type Ask struct {
 	Set    int        // the number of its filter in the batch; -1: none
 	Passes filter.Set // what passes it
 	Exact  bool       // the sieve has given it up
+	// Places is how many hits there is room for; 0: for all that it may want (Spare).
+	Places int
 	// Counted is what it counts that goes by n-grams.
 	Counted *hosted.Counted
 }
@@ -97,8 +98,24 @@ func (c *Column) askedBytes() int64 {
 // setBytes is the memory of what passes a filter.
 func (c *Column) setBytes() int64 { return abi.WordBytes * int64(c.SetWords()) }
 
-// hits is how many a query can have in the column.
+// hits is how many a query can have in the column, and places for how many an ask has room.
 func (c *Column) hits(q *distance.Query) int64 { return min(int64(q.K), int64(c.Objects)) }
+func (c *Column) places(a *Ask) int64 {
+	if a.Places > 0 {
+		return min(int64(a.Places), c.hits(a.Query))
+	}
+	return c.hits(a.Query)
+}
+
+// Spare gives those who want what is within a radius room for so many hits: they may have far more, and few do. Who has as many is asked again, with room for all (Decode).
+func Spare(asks []Ask, places int) []Ask {
+	for i := range asks {
+		if q := asks[i].Query; q.K > places && !math.IsInf(q.Most, 1) {
+			asks[i].Places = places
+		}
+	}
+	return asks
+}
 
 // Cost is the memory of the device that a query takes at least.
 func (c *Column) Cost(q *distance.Query, waves *profile.NearWaves) int64 {
@@ -119,10 +136,16 @@ func (c *Column) Fits(q *distance.Query, room plan.Room, waves *profile.NearWave
 func (c *Column) Price(q *distance.Query, queries int, waves *profile.NearWaves) time.Duration {
 	n := max(1, queries)
 	took := c.scanned(n, waves) + c.waited(waves)
-	if c.Sieves(&Ask{Query: q}, waves) {
+	a := c.spared(q, waves)
+	if c.Sieves(&a, waves) {
 		took = min(took, c.sieved(n, waves))
 	}
-	return time.Duration((waves.Batch+took)/float64(n) + waves.Place*float64(c.hits(q)))
+	return time.Duration((waves.Batch+took)/float64(n) + waves.Place*float64(c.places(&a)))
+}
+
+// spared is what is asked of a query first.
+func (c *Column) spared(q *distance.Query, waves *profile.NearWaves) Ask {
+	return Spare([]Ask{{Query: q}}, waves.Places)[0]
 }
 
 // scanned is what so many queries take that compare all objects, in nanoseconds. Of a block of queries that is not full all is computed.
@@ -190,7 +213,7 @@ func (p *Piece) fit(asks []Ask, taken plan.Room, wave int64, more func(i int) (a
 	p.ends = slices.Grow(p.ends, len(asks))
 	for i := range asks {
 		a := &asks[i]
-		needs, sends, gets := c.need(c.hits(a.Query), wave, p.ListRoom)
+		needs, sends, gets := c.need(c.places(a), wave, p.ListRoom)
 		if more != nil {
 			beside, sent := more(i)
 			needs, sends = needs+beside, sends+sent
@@ -217,7 +240,7 @@ func (p *Piece) take(a *Ask) {
 		p.numbers[a.Set] = uint32(len(p.sets))
 		p.sets = append(p.sets, a.Passes)
 	}
-	p.answers += p.Column.hits(a.Query)
+	p.answers += p.Column.places(a)
 	p.ends = append(p.ends, p.answers)
 }
 
@@ -395,7 +418,7 @@ func (p *Piece) encode(in []byte, from, to int) {
 // counts says that all objects within the radius are counted.
 func counts(q *distance.Query) bool { return q.Total || q.K == 0 }
 
-// Decode tells of each ask what came back of it: its hits in order, and what was done. Those that the sieve has given up are returned.
+// Decode tells of each ask what came back of it: its hits in order, and what was done. Those that the sieve has given up are returned, and those whose places were too few.
 func (p *Piece) Decode(out []byte, each Each,
 	told func(a *Ask, hits []metric.Hit, did *distance.Answer, passed uint64)) (again []Ask, err error) {
 	n := len(p.Asks)
@@ -405,9 +428,9 @@ func (p *Piece) Decode(out []byte, each Each,
 	}
 	of := max(1, min(coded, coded*decodes*n/max(1, work)))
 	stretch := func(unit int) {
-		var hits []metric.Hit
+		var hits, spare []metric.Hit
 		for i := unit * of; i < min(n, (unit+1)*of); i++ {
-			hits = p.decode(out, i, p.Answers-p.States+p.begin(i)*abi.NearEntryBytes, hits[:0], &dids[i], told)
+			hits, spare = p.decode(out, i, p.Answers-p.States+p.begin(i)*abi.NearEntryBytes, hits[:0], spare, &dids[i], told)
 		}
 	}
 	units := (n + of - 1) / of
@@ -419,26 +442,38 @@ func (p *Piece) Decode(out []byte, each Each,
 		}
 	}
 	for i := range p.Asks {
-		if states[i].Given != 0 {
-			p.Asks[i].Exact = true
-			again = append(again, p.Asks[i])
+		switch a := &p.Asks[i]; {
+		case states[i].Given != 0:
+			a.Exact = true
+		case p.full(i, &states[i]):
+			a.Places = 0
+		default:
+			continue
 		}
+		again = append(again, p.Asks[i])
 	}
 	return again, err
 }
 
-// decode tells of one ask, unless the sieve has given it up.
-func (p *Piece) decode(out []byte, i int, at int64, hits []metric.Hit, did *distance.Answer, told func(a *Ask, hits []metric.Hit, did *distance.Answer, passed uint64)) []metric.Hit {
+// full says that an ask may have had more hits than places.
+func (p *Piece) full(i int, s *abi.NearState) bool {
+	a := &p.Asks[i]
+	return a.Places > 0 && int64(s.Kept) >= p.Column.places(a) && p.Column.places(a) < p.Column.hits(a.Query)
+}
+
+// decode tells of one ask, unless it is to be asked again.
+func (p *Piece) decode(out []byte, i int, at int64, hits, spare []metric.Hit, did *distance.Answer,
+	told func(a *Ask, hits []metric.Hit, did *distance.Answer, passed uint64)) (_, _ []metric.Hit) {
 	a, s := &p.Asks[i], &abi.Array[abi.NearState](out, 0, len(p.Asks))[i]
-	if s.Given != 0 {
-		return hits
+	if s.Given != 0 || p.full(i, s) {
+		return hits, spare
 	}
 	entries := abi.Array[abi.NearEntry](out, at, int(min(p.ends[i]-p.begin(i), int64(s.Kept))))
-	slices.SortFunc(entries, compareEntries)
 	hits = slices.Grow(hits, len(entries))
 	for _, e := range entries {
 		hits = append(hits, metric.Hit{Value: valueOf(e.Value), ID: e.Id})
 	}
+	spare = metric.Sort(hits, spare)
 	*did = distance.Answer{Method: distance.Scan, Exact: true, Counted: counts(a.Query), Distances: uint64(p.Column.Objects)}
 	if did.Counted {
 		did.Within = s.Within
@@ -450,16 +485,5 @@ func (p *Piece) decode(out []byte, i int, at int64, hits []metric.Hit, did *dist
 		did.Distances = uint64(p.FirstWave) + s.Listed
 	}
 	told(a, hits, did, s.Passed)
-	return hits
-}
-
-// compareEntries is the order of hits. As integers, since floats ask for NaN.
-func compareEntries(a, b abi.NearEntry) int {
-	if a.Value != b.Value {
-		if a.Value < b.Value {
-			return -1
-		}
-		return 1
-	}
-	return cmp.Compare(a.Id, b.Id)
+	return hits, spare
 }

@@ -183,25 +183,32 @@ func TestStretch(t *testing.T) {
 	}
 }
 
-// TestDecode: what came back is told of each ask once, on however many cores, and those that were given up are asked again.
+// TestDecode: what came back is told of each ask once, on however many cores, and those that were given up are asked again, as are those whose places were full.
 func TestDecode(t *testing.T) {
 	rng := seeded.Rand(t)
 	waves := &profile.Of("").Near
+	const places = 7
 	for range 30 {
 		c := columnOf(metric.L2, 8, 10_000, true)
 		asks := make([]Ask, 1+rng.IntN(500))
 		for i := range asks {
-			asks[i] = Ask{Job: i, Query: &distance.Query{Column: c.Of, Vector: make([]float32, 8), K: rng.IntN(20), Most: math.Inf(1)}, Set: -1}
+			asks[i] = Ask{Job: i, Query: &distance.Query{Column: c.Of, Vector: make([]float32, 8), K: rng.IntN(20), Most: []float64{math.Inf(1), 1}[rng.IntN(2)]}, Set: -1}
 		}
-		p := c.Plan(asks, plan.Room{Arena: 1 << 30, In: 1 << 30, Out: 1 << 30}, waves)
+		p := c.Plan(Spare(asks, places), plan.Room{Arena: 1 << 30, In: 1 << 30, Out: 1 << 30}, waves)
 		out := make([]byte, p.OutBytes())
 		states := abi.Array[abi.NearState](out, 0, len(p.Asks))
-		at, given := p.Answers-p.States, 0
+		at, given, full := p.Answers-p.States, 0, make([]bool, len(states))
 		for i := range states {
-			k := int(c.hits(p.Asks[i].Query))
+			k := p.Asks[i].Query.K
+			within := k > places && p.Asks[i].Query.Most == 1
+			if within {
+				k = places
+			}
 			states[i] = abi.NearState{Kept: uint32(rng.IntN(k + 1)), Passed: uint64(i)}
 			if rng.IntN(10) == 0 {
 				states[i].Given = 1
+			}
+			if full[i] = within && int(states[i].Kept) == places; full[i] || states[i].Given != 0 {
 				given++
 			}
 			entries := abi.Array[abi.NearEntry](out, at, k)
@@ -234,12 +241,12 @@ func TestDecode(t *testing.T) {
 			t.Fatalf("%d are asked again, %d were given up: %v", len(again), given, err)
 		}
 		for i, n := range told {
-			if n != 1-int(states[i].Given) {
+			if again := states[i].Given != 0 || full[i]; again != (n == 0) || n > 1 {
 				t.Errorf("%d is told of %d times", i, n)
 			}
 		}
 		for _, a := range again {
-			if !a.Exact || states[a.Job].Given == 0 {
+			if a.Exact != (states[a.Job].Given != 0) || !a.Exact && (!full[a.Job] || a.Places != 0) {
 				t.Errorf("asked again: %+v", a)
 			}
 		}

@@ -349,9 +349,9 @@ func (s *Sieve) step(waves *profile.NearWaves) float64 {
 	}
 }
 
-// Sieves says whether an ask is sieved.
+// Sieves says whether an ask is sieved: it wants few hits, or is taken to have few within its radius.
 func (c *Column) Sieves(a *Ask, waves *profile.NearWaves) bool {
-	return c.Sieve != nil && !a.Exact && int(c.Objects) > 2*waves.First && c.hits(a.Query) <= int64(waves.SievedHits)
+	return c.Sieve != nil && !a.Exact && int(c.Objects) > 2*waves.First && (a.Places > 0 || c.hits(a.Query) <= int64(waves.SievedHits))
 }
 
 // Of blocks that go through objects: how long one prepares its queries, in abi.SieveObjects that it could go through, and in how many rounds they run at most.

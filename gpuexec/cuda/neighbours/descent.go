@@ -244,7 +244,7 @@ func (d *descents) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gp
 			if err := inPieces(ctx, b, deep, goingDown, s.depthFirst); err != nil {
 				return err
 			}
-			return inPieces(ctx, b, others, goingDown, s.byRounds)
+			return inPieces(ctx, b, nearest.Spare(others, d.scan.waves.Places), goingDown, s.byRounds)
 		}); err != nil {
 			return nil, err
 		}
@@ -282,10 +282,11 @@ func (s descent) byRounds(ctx context.Context, asks []nearest.Ask) (int, []neare
 	}
 	s.used(p.Used, len(p.Asks))
 	out, err := s.run(ctx, s.lane, s.own, p, s.t)
-	if err == nil {
-		err = p.DecodeDone(out, cores(ctx, s.scan.engine), s.told)
+	if err != nil {
+		return 0, nil, err
 	}
-	return len(p.Asks), nil, err
+	again, err := p.DecodeDone(out, cores(ctx, s.scan.engine), s.told)
+	return len(p.Asks), again, err
 }
 
 // depthFirst executes a piece of the first asks, in one launch.

@@ -192,7 +192,7 @@ func (p *grams) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gpuex
 		}
 		if err := p.scan.engine.OnLane(ctx, func(l *device.Lane) error {
 			s.lane = l
-			return inPieces(ctx, b, asks, countingGrams, s.execute)
+			return inPieces(ctx, b, nearest.Spare(asks, p.scan.waves.Places), countingGrams, s.execute)
 		}); err != nil {
 			return nil, err
 		}
@@ -226,15 +226,13 @@ func (s *gramCall) execute(ctx context.Context, asks []nearest.Ask) (n int, agai
 	if err != nil {
 		return 0, nil, err
 	}
-	given, err := p.Decode(out, cores(ctx, s.scan.engine), func(a *nearest.Ask, hits []metric.Hit, did *distance.Answer, passed uint64) {
+	again, err = p.Decode(out, cores(ctx, s.scan.engine), func(a *nearest.Ask, hits []metric.Hit, did *distance.Answer, passed uint64) {
 		*did = p.Told(a, did)
 		s.b.Job(a.Job).Candidates += passed
 		s.b.Answer(a.Job, hits, did)
 	})
-	for i := range given {
-		s.left = append(s.left, given[i].Job)
-	}
-	return n, nil, err
+	s.left, again = nearest.GivenUp(s.left, again)
+	return n, again, err
 }
 
 func (s *gramCall) record(steps *device.Steps, p *nearest.GramPiece, arena abi.Pointer) {

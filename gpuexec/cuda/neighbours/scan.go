@@ -175,7 +175,8 @@ func (s *scan) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gpuexe
 		if c == nil {
 			continue
 		}
-		asks := c.SievedFirst(asksOf(b, jobs, func(q *distance.Query) bool { return s.column(q) == c }), s.waves)
+		asks := asksOf(b, jobs, func(q *distance.Query) bool { return s.column(q) == c })
+		asks = c.SievedFirst(nearest.Spare(asks, s.waves.Places), s.waves)
 		if len(asks) == 0 {
 			continue
 		}

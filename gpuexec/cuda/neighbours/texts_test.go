@@ -11,6 +11,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cpu"
+	"github.com/geniemq/geniemq/gpuexec/cuda/profile"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/flatscan"
 	"github.com/geniemq/geniemq/index"
@@ -200,5 +201,43 @@ func TestCUDATextsByThemselves(t *testing.T) {
 	}
 	if form := enginetest.LoadOn(t, cpu.New(gpuexec.CPUOptions{Workers: 1}), w.Index).Capacity().Form; form == "" {
 		t.Error("no form")
+	}
+}
+
+// TestCUDAManyWithin: of those who want all within a radius some have more hits than there is room for at first, by a scan and by a tree, and these get all of them too.
+func TestCUDAManyWithin(t *testing.T) {
+	rng, places := seeded.Rand(t), profile.Of("").Near.Places
+	w := textWorld(t, rng, places*5/4, "ab", 8) // not all have one
+	queries, err := index.NewQueries(w.Index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := enginetest.LoadOn(t, openDevice(t, gpuexec.CUDAOptions{Untried: true, Workers: 2}), w.Index)
+	for _, method := range []string{"scan", "tree"} {
+		var batch []*distance.Query
+		var plans []gpuexec.Plan
+		for i := range 16 {
+			text, radius := enginetest.RandomString(rng, "ab", 4+rng.IntN(4)), float64([]int{2, 8}[i%2])
+			r := index.Request{Text: &text, Near: nearest.Near{K: 65_536, Method: method, Column: "text", Radius: &radius}}
+			made, err := queries.Plan(new(postings.MatchQuery), &r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			batch = append(batch, made.Query.(*distance.Query))
+			plans = append(plans, gpuexec.Plan{Family: distance.FamilyName, Query: made.Query, K: batch[i].K})
+		}
+		answers, trace, more := make([]gpuexec.Answer, len(plans)), &gpuexec.Trace{}, 0
+		if err := s.Search(t.Context(), plans, answers, trace); err != nil {
+			t.Fatal(err)
+		}
+		for i := range answers {
+			compareFlat(t, w, batch[i], -1, &answers[i])
+			if len(answers[i].Hits) > places {
+				more++
+			}
+		}
+		if more == 0 || more == len(answers) || trace.Work.BytesQueries < len(plans) {
+			t.Errorf("%s: of %d answers %d have more than %d hits, and %d were the device's", method, len(answers), more, places, trace.Work.BytesQueries)
+		}
 	}
 }

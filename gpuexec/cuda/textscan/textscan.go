@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
@@ -178,7 +179,8 @@ func (p *Path) Price(q *distance.Query, method string, queries int) time.Duratio
 		steps *= float64(x.Len()) / all
 	}
 	steps *= sizes.Signs + (1-sizes.Signs)*x.Left
-	places := p.engine.Device().Profile.Near.Place * float64(min(uint32(q.K), q.Column.Objects))
+	near := &p.engine.Device().Profile.Near
+	places := near.Place * float64(min(uint32(wanted(q, near.Places)), q.Column.Objects))
 	return time.Duration(sizes.Batch/float64(max(1, queries)) + sizes.Step*steps/1e3 + places)
 }
 
@@ -208,7 +210,11 @@ func (p *Path) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gpuexe
 	}
 	return nil, p.engine.OnLane(ctx, func(l *device.Lane) error {
 		for at, own := range byColumn {
-			if err := p.scan(ctx, l, &p.columns[at], b, own, t); err != nil {
+			full, err := p.scan(ctx, l, &p.columns[at], b, own, p.engine.Device().Profile.Near.Places, t)
+			if err == nil && len(full) > 0 {
+				_, err = p.scan(ctx, l, &p.columns[at], b, full, math.MaxInt, t)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -216,14 +222,22 @@ func (p *Path) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gpuexe
 	})
 }
 
-// scan answers jobs of one column.
-func (p *Path) scan(ctx context.Context, l *device.Lane, x *textColumn, b *hosted.Batch, jobs []int, t *gpuexec.Trace) error {
+// wanted is for how many hits there is room, of a job that wants what is within a radius no more than so many places.
+func wanted(q *distance.Query, places int) int {
+	if math.IsInf(q.Most, 1) {
+		return q.K
+	}
+	return min(q.K, places)
+}
+
+// scan answers jobs of one column, but for those whose places are full: they may have more hits (nearest.Spare).
+func (p *Path) scan(ctx context.Context, l *device.Lane, x *textColumn, b *hosted.Batch, jobs []int, places int, t *gpuexec.Trace) (full []int, err error) {
 	asks := make([]texts.Ask, len(jobs))
 	for i, job := range jobs {
 		q := b.Job(job).Query.(*distance.Query)
 		passing, number := b.Passing(job)
 		asks[i] = texts.Ask{
-			Pattern: []rune(q.Text), K: q.K, Most: most(q), Total: q.Total || q.K == 0,
+			Pattern: []rune(q.Text), K: wanted(q, places), Most: most(q), Total: q.Total || q.K == 0,
 			Filter: number, Passing: abi.Bytes(passing),
 		}
 	}
@@ -233,11 +247,11 @@ func (p *Path) scan(ctx context.Context, l *device.Lane, x *textColumn, b *hoste
 		Wave: max(1, d.Profile.Scan.LeastWave/abi.TextBlock)}
 	for done := 0; done < len(asks); {
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
 		piece := x.Plan(asks[done:], p.room(), sizes)
 		if len(piece.Asks) == 0 {
-			return fmt.Errorf("a search by edit distance with k %d does not fit a batch's %d bytes, though it should", asks[done].K, p.room().Arena)
+			return nil, fmt.Errorf("a search by edit distance with k %d does not fit a batch's %d bytes, though it should", asks[done].K, p.room().Arena)
 		}
 		begun := time.Now()
 		if t != nil {
@@ -246,13 +260,20 @@ func (p *Path) scan(ctx context.Context, l *device.Lane, x *textColumn, b *hoste
 		out, err := l.Execute("executing a search by edit distance", t, piece.InBytes(), piece.Encode,
 			func(s *device.Steps, arena abi.Pointer) { p.record(s, x, piece, arena) }, piece.States, piece.OutBytes())
 		if err != nil {
-			return err
+			return nil, err
 		}
 		spent := time.Since(begun) / time.Duration(len(piece.Asks))
-		piece.Decode(out, func(i int, f texts.Found) { answerTexts(b, jobs[order[done+i]], f, spent) })
+		piece.Decode(out, func(i int, f texts.Found) {
+			job := jobs[order[done+i]]
+			if k := piece.Asks[i].K; len(f.Entries) >= k && k < min(x.Len(), b.Job(job).Query.(*distance.Query).K) {
+				full = append(full, job)
+				return
+			}
+			answerTexts(b, job, f, spent)
+		})
 		done += len(piece.Asks)
 	}
-	return nil
+	return full, nil
 }
 
 // record records the launches of a piece.
