@@ -107,7 +107,7 @@ func (c *Column) places(a *Ask) int64 {
 	return c.hits(a.Query)
 }
 
-// Spare gives those who want what is within a radius room for so many hits: they may have far more, and few do. Who has as many is asked again, with room for all (Decode).
+// Spare gives those who want what is within a radius room for so many hits: they may have far more, and few do. Who has as many is asked again, with more room (Decode).
 func Spare(asks []Ask, places int) []Ask {
 	for i := range asks {
 		if q := asks[i].Query; q.K > places && !math.IsInf(q.Most, 1) {
@@ -142,6 +142,9 @@ func (c *Column) Price(q *distance.Query, queries int, waves *profile.NearWaves)
 	}
 	return time.Duration((waves.Batch+took)/float64(n) + waves.Place*float64(c.places(&a)))
 }
+
+// MorePlaces is how many times as much room there is then. A scan takes about as long whatever room there is, so few are to be asked more often than twice.
+const MorePlaces = 8
 
 // spared is what is asked of a query first.
 func (c *Column) spared(q *distance.Query, waves *profile.NearWaves) Ask {
@@ -446,7 +449,7 @@ func (p *Piece) Decode(out []byte, each Each,
 		case states[i].Given != 0:
 			a.Exact = true
 		case p.full(i, &states[i]):
-			a.Places = 0
+			a.Places *= MorePlaces
 		default:
 			continue
 		}

@@ -210,12 +210,11 @@ func (p *Path) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gpuexe
 	}
 	return nil, p.engine.OnLane(ctx, func(l *device.Lane) error {
 		for at, own := range byColumn {
-			full, err := p.scan(ctx, l, &p.columns[at], b, own, p.engine.Device().Profile.Near.Places, t)
-			if err == nil && len(full) > 0 {
-				_, err = p.scan(ctx, l, &p.columns[at], b, full, math.MaxInt, t)
-			}
-			if err != nil {
-				return err
+			for places := p.engine.Device().Profile.Near.Places; len(own) > 0; places *= nearest.MorePlaces {
+				var err error
+				if own, err = p.scan(ctx, l, &p.columns[at], b, own, places, t); err != nil {
+					return err
+				}
 			}
 		}
 		return nil
