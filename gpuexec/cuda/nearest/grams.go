@@ -41,8 +41,7 @@ func (c *Column) GramsFit(q *distance.Query, room plan.Room, waves *profile.Near
 
 // GramsPrice is what a query takes that counts n-grams together with so many, on the host too, which looks them up.
 func (c *Column) GramsPrice(q *distance.Query, queries int, waves *profile.NearWaves) time.Duration {
-	a := c.spared(q, waves)
-	return time.Duration(waves.Batch/float64(max(1, queries)) + waves.GramLook + waves.GramTile*float64(c.Tiles.Len()) + waves.Place*float64(c.places(&a)))
+	return time.Duration(waves.Batch/float64(max(1, queries)) + waves.GramLook + waves.GramTile*float64(c.Tiles.Len()) + waves.Place*float64(c.hits(q)))
 }
 
 // PlanGrams makes a piece of the first asks, as many as fit; of none, if not even the first does.

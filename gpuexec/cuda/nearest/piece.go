@@ -140,7 +140,7 @@ func (c *Column) Price(q *distance.Query, queries int, waves *profile.NearWaves)
 	if c.Sieves(&a, waves) {
 		took = min(took, c.sieved(n, waves))
 	}
-	return time.Duration((waves.Batch+took)/float64(n) + waves.Place*float64(c.places(&a)))
+	return time.Duration((waves.Batch+took)/float64(n) + waves.Place*float64(c.hits(q)))
 }
 
 // MorePlaces is how many times as much room there is then. A scan takes about as long whatever room there is, so few are to be asked more often than twice.

@@ -128,7 +128,8 @@ type NearWaves struct {
 	Batch, Wave, Step, Bytes, Element float64
 	// Places is for how many hits who wants what is within a radius has room at first.
 	Places int
-	// Place is what it takes to copy back a place of an answer, of which there are as many as hits are wanted, in nanoseconds.
+	// Place is what it takes to copy back a place of an answer, of which there are as many as hits are wanted, in nanoseconds. Of all within a radius that stands for their hits, which are not
+	// known: a tree is to be taken where they may be many.
 	Place float64
 	// Steps of bytes within boxes, of codes, and of float32s by their power from 3 on, of which 4 to 7 are estimated
 	// (docs/benchmarks/history/2026-11-28-h200-linf-lp-hamming.md).

@@ -179,8 +179,7 @@ func (p *Path) Price(q *distance.Query, method string, queries int) time.Duratio
 		steps *= float64(x.Len()) / all
 	}
 	steps *= sizes.Signs + (1-sizes.Signs)*x.Left
-	near := &p.engine.Device().Profile.Near
-	places := near.Place * float64(min(uint32(wanted(q, near.Places)), q.Column.Objects))
+	places := p.engine.Device().Profile.Near.Place * float64(min(uint32(q.K), q.Column.Objects))
 	return time.Duration(sizes.Batch/float64(max(1, queries)) + sizes.Step*steps/1e3 + places)
 }
 
