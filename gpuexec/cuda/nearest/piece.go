@@ -22,7 +22,7 @@ type Ask struct {
 	Set    int        // the number of its filter in the batch; -1: none
 	Passes filter.Set // what passes it
 	Exact  bool       // the sieve has given it up
-	// Places is how many hits there is room for; 0: for all that it may want (Spare).
+	// Places is how many hits there is room for, of one that a radius bounds (Spare); 0: for all that it may want.
 	Places int
 	// Counted is what it counts that goes by n-grams.
 	Counted *hosted.Counted
@@ -110,12 +110,19 @@ func (c *Column) places(a *Ask) int64 {
 // Spare gives those who want what is within a radius room for so many hits: they may have far more, and few do. Who has as many is asked again, with more room (Decode).
 func Spare(asks []Ask, places int) []Ask {
 	for i := range asks {
-		if q := asks[i].Query; q.K > places && !math.IsInf(q.Most, 1) {
-			asks[i].Places = places
-		}
+		asks[i].spare(places)
 	}
 	return asks
 }
+
+func (a *Ask) spare(places int) {
+	if !math.IsInf(a.Query.Most, 1) {
+		a.Places = min(places, a.Query.K)
+	}
+}
+
+// MorePlaces is how many times as much room there is then. A scan takes about as long whatever room there is, so few are to be asked more often than twice.
+const MorePlaces = 8
 
 // Cost is the memory of the device that a query takes at least.
 func (c *Column) Cost(q *distance.Query, waves *profile.NearWaves) int64 {
@@ -136,19 +143,12 @@ func (c *Column) Fits(q *distance.Query, room plan.Room, waves *profile.NearWave
 func (c *Column) Price(q *distance.Query, queries int, waves *profile.NearWaves) time.Duration {
 	n := max(1, queries)
 	took := c.scanned(n, waves) + c.waited(waves)
-	a := c.spared(q, waves)
+	a := Ask{Query: q}
+	a.spare(waves.Places)
 	if c.Sieves(&a, waves) {
 		took = min(took, c.sieved(n, waves))
 	}
 	return time.Duration((waves.Batch+took)/float64(n) + waves.Place*float64(c.hits(q)))
-}
-
-// MorePlaces is how many times as much room there is then. A scan takes about as long whatever room there is, so few are to be asked more often than twice.
-const MorePlaces = 8
-
-// spared is what is asked of a query first.
-func (c *Column) spared(q *distance.Query, waves *profile.NearWaves) Ask {
-	return Spare([]Ask{{Query: q}}, waves.Places)[0]
 }
 
 // scanned is what so many queries take that compare all objects, in nanoseconds. Of a block of queries that is not full all is computed.

@@ -253,6 +253,25 @@ func TestDecode(t *testing.T) {
 	}
 }
 
+// TestRadiusIsSieved: what a radius bounds is sieved, whatever its k, the one that it has by default too; the nearest of so many are not. With all the places that it may want it is never full.
+func TestRadiusIsSieved(t *testing.T) {
+	waves := &profile.Of("").Near
+	c := columnOf(metric.L2, 32, 1_000_000, true)
+	for _, k := range []int{1, waves.SievedHits, waves.SievedHits + 1, 1024, 65_536} {
+		for _, most := range []float64{1, math.Inf(1)} {
+			q := &distance.Query{Column: c.Of, Vector: make([]float32, 32), K: k, Most: most}
+			a := Spare([]Ask{{Query: q}}, waves.Places)[0]
+			if want := most == 1 || k <= waves.SievedHits; c.Sieves(&a, waves) != want {
+				t.Errorf("k %d within %v: sieved %v, want %v", k, most, !want, want)
+			}
+			p := Piece{Column: c, Asks: []Ask{a}}
+			if full, want := p.full(0, &abi.NearState{Kept: uint32(c.places(&a))}), most == 1 && k > waves.Places; full != want {
+				t.Errorf("k %d within %v: full %v, want %v", k, most, full, want)
+			}
+		}
+	}
+}
+
 // TestFewAreScanned: a block of a sieve computes for 128 queries whether they are there or not, so a few are compared with all objects where that takes less. Many are sieved, and
 // no number of queries is priced above either way.
 func TestFewAreScanned(t *testing.T) {

@@ -43,7 +43,7 @@ func open(t testing.TB, opts gpuexec.CUDAOptions) *device.Engine {
 	return e
 }
 
-// openEngine opens a device as it is.
+// openEngine opens a device as it is, but that tests of what is untried have room for few hits within a radius at first.
 func openEngine(t testing.TB, opts gpuexec.CUDAOptions) *device.Engine {
 	t.Helper()
 	images, err := kernels.Modules()
@@ -58,7 +58,7 @@ func openEngine(t testing.TB, opts gpuexec.CUDAOptions) *device.Engine {
 		t.Fatal(err)
 	}
 	if _, test := t.(*testing.T); test && opts.Untried {
-		e.Device().Profile.Near.Places = 5 // radii of small worlds have more hits, too
+		e.Device().Profile.Near.Places = 5
 	}
 	t.Cleanup(func() {
 		if err := e.Close(); err != nil {
