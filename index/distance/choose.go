@@ -158,8 +158,8 @@ func (p *Planner) scan(a *Asked, queries int) float64 {
 	return sum
 }
 
-// worth: a way that may miss hits has to take a tenth less than all that find them. Else rank vectors would be chosen where the recall has them compare all objects. A GPU scans by its matrix
-// units, and visits in far less order: there it has to look at one object in 50 (docs/benchmarks/history/2026-11-30-h200-radii.md).
+// worth: a way that may miss hits has to take a tenth less than all that find them. Else rank vectors would be chosen where the recall has them compare all objects. On a GPU, which scans
+// by its matrix units, it has to take a fiftieth, by a core's prices too: it pays there where it looks at about one object in 50 (docs/benchmarks/history/2026-11-30-h200-radii.md).
 const worth, worthOnGPU = 0.9, 1. / 50
 
 // few says where a recall is asked for which path that may miss hits is expected to take so much less than all that find them; "" none.
@@ -219,7 +219,9 @@ func (p *Planner) Choose(q *Query, s Situation) Choice {
 				least, c.Method = float64(w.Predicted)*w.Factor, w.Method
 			}
 		}
-		c.Why = "it takes least of those that find all"
+		if c.Why = "it takes least of those that find all"; q.Recall > 0 && p.column.ForGPU {
+			c.Why = "it takes least of those that find all, and with auto_for: gpu what may miss hits has to take a fiftieth of that"
+		}
 	}
 	if i := slices.IndexFunc(all, func(w Considered) bool { return w.Method == c.Method }); i >= 0 {
 		c.Predicted = all[i].Predicted

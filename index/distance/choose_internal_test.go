@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,7 +102,7 @@ func TestChoose(t *testing.T) {
 	for takes, want := range map[float64]string{9: "cells", 10: Scan} { // of 470 us
 		gpu.paths = []opened{{"cells", path{takes, false, false}}}
 		gpu.reference = gpu.Planner(cost.Reference(), gpu.Objects, nil)
-		if got := gpu.reference.Choose(&Query{Column: gpu, K: 10, Method: Auto, Most: math.Inf(1), Recall: 0.9}, Situation{Passing: 10_000}); got.Method != want {
+		if got := gpu.reference.Choose(&Query{Column: gpu, K: 10, Method: Auto, Most: math.Inf(1), Recall: 0.9, Explain: true}, Situation{Passing: 10_000}); got.Method != want || strings.Contains(got.Why, "auto_for") != (want == Scan) {
 			t.Errorf("for a GPU, which scans in less than it visits one object in 50, %s is chosen of cells of %v us: %+v", got.Method, takes, got)
 		}
 	}
