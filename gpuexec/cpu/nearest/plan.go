@@ -78,16 +78,18 @@ func (c *corrections) learn(s seen) {
 // those that are.
 func (b *Batch) choose(ctx context.Context) error {
 	const looking = 20_000 // nanoseconds to look a text's n-grams up
-	asked, texts := make([]int, b.columns.Len()), 0
+	asked := make([]int, b.columns.Len())
 	for _, job := range b.jobs {
-		q := job.Query.(*distance.Query)
-		asked[b.position(q.Column)]++
-		if q.Column.Theta(q) >= 1 {
-			texts++
+		asked[b.position(job.Query.(*distance.Query).Column)]++
+	}
+	var looked []int
+	for i, job := range b.jobs {
+		if q := job.Query.(*distance.Query); q.Column.Theta(q) >= 1 && !b.scannedForLess(q, asked[b.position(q.Column)]) {
+			looked = append(looked, i)
 		}
 	}
-	if texts > 0 {
-		if err := b.crew.Each(ctx, len(b.jobs), texts*looking, func(i int) { b.grams[i] = b.gramsOf(b.jobs[i]) }); err != nil {
+	if len(looked) > 0 {
+		if err := b.crew.Each(ctx, len(looked), len(looked)*looking, func(n int) { b.grams[looked[n]] = b.gramsOf(b.jobs[looked[n]]) }); err != nil {
 			return err
 		}
 	}
@@ -111,6 +113,15 @@ func (b *Batch) choose(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// scannedForLess says that somebody else scans for such a query, together with so many, in less time than counting n-grams would take, whatever they are: looking them up takes as long as such a scan.
+func (b *Batch) scannedForLess(q *distance.Query, queries int) bool {
+	if b.beside == nil || q.Method != distance.Auto || q.Explain {
+		return false
+	}
+	scanned, counted := b.beside(q, distance.Scan, queries), b.beside(q, distance.Ngram, queries)
+	return scanned > 0 && scanned <= counted
 }
 
 // alike says that two jobs are in the same situation, and are answered in the same way.

@@ -179,4 +179,69 @@ func TestMatcherFails(t *testing.T) {
 	}
 }
 
+// pricedPath says what ways take on a device, and takes nothing; it notes whose n-grams were looked up.
+type pricedPath struct {
+	flatPath
+	scan, grams   time.Duration
+	looked, asked atomic.Int64
+}
+
+func (p *pricedPath) Takes(b *nearest.Batch, job int) bool {
+	p.asked.Add(1)
+	if _, ok := b.CountedLists(job); ok {
+		p.looked.Add(1)
+	}
+	return false
+}
+
+func (p *pricedPath) Price(_ *distance.Query, method string, _ int) time.Duration {
+	return map[string]time.Duration{distance.Scan: p.scan, distance.Ngram: p.grams}[method]
+}
+
+// TestMatcherLooksUp: the n-grams of texts are looked up where they may be counted, and not where a device scans for less whatever they are.
+func TestMatcherLooksUp(t *testing.T) {
+	w := enginetest.RandomDistanceWorld(t, seeded.Rand(t), 3000, false)
+	queries, err := index.NewQueries(w.Index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, radius := "abäbaab", 1.0
+	for _, x := range []struct {
+		scan, grams time.Duration
+		method      string
+		explain     bool
+		looks       bool
+	}{
+		{scan: 1, grams: 2, looks: false},
+		{scan: 2, grams: 2, looks: false},
+		{scan: 3, grams: 2, looks: true},
+		{scan: 1, looks: true}, // the host counts
+		{grams: 1, looks: true},
+		{looks: true},
+		{scan: 1, grams: 2, explain: true, looks: true},
+		{scan: 1, grams: 2, method: distance.Ngram, looks: true},
+	} {
+		var closed atomic.Int64
+		p := &pricedPath{flatPath: flatPath{closed: &closed}, scan: x.scan, grams: x.grams}
+		e := cpu.On(run.NewCrew(2))
+		e.Loaders[distance.FamilyName] = run.Loader{Load: func(_ context.Context, h *run.Host, own run.Extent, _ []run.Extent) (run.Matcher, error) {
+			m, err := nearest.Load(h, own)
+			return New(m, p), err
+		}}
+		s := enginetest.LoadOn(t, e, w.Index)
+		made, err := queries.Plan(new(postings.MatchQuery), &index.Request{Text: &text, Near: indexnearest.Near{K: 5, Radius: &radius, Method: x.method}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		made.Query.(*distance.Query).Explain = x.explain
+		plans, answers := []gpuexec.Plan{{Family: made.Family, Query: made.Query, K: 5}}, make([]gpuexec.Answer, 1)
+		if err := s.Search(t.Context(), plans, answers, nil); err != nil || answers[0].Err != nil {
+			t.Fatal(err, answers[0].Err)
+		}
+		if p.asked.Load() != 1 || (p.looked.Load() == 1) != x.looks {
+			t.Errorf("%+v: n-grams of %d texts of %d were looked up", x, p.looked.Load(), p.asked.Load())
+		}
+	}
+}
+
 var _ run.Joiner = (*Matcher)(nil)
