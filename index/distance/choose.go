@@ -187,9 +187,9 @@ func (p *Planner) few(q *Query, passing uint32) (method string) {
 	return method
 }
 
-// Alike says that a planner chooses alike for two queries in the same situation: they differ in nothing but numbers, which it does not look at. Of texts it does.
+// Alike says that a planner chooses alike for two queries in the same situation: they differ in nothing but numbers and symbols, which it does not look at. How many symbols a text has it does.
 func (q *Query) Alike(o *Query) bool {
-	return q.Column == o.Column && q.Column.Of != Texts && q.K == o.K && q.Most == o.Most && q.Total == o.Total && q.Method == o.Method && q.Explain == o.Explain &&
+	return q.Column == o.Column && (q.Column.Of != Texts || cost.Blocks(q.Text) == cost.Blocks(o.Text)) && q.K == o.K && q.Most == o.Most && q.Total == o.Total && q.Method == o.Method && q.Explain == o.Explain &&
 		q.Bounded == o.Bounded && q.Fraction == o.Fraction && q.Recall == o.Recall
 }
 

@@ -144,8 +144,25 @@ func TestAlike(t *testing.T) {
 			t.Errorf("with another %s queries are alike: %v", reflect.TypeFor[Query]().Field(i).Name, !want)
 		}
 	}
-	q.Column.Of = Texts
-	if other := q; q.Alike(&other) {
-		t.Error("texts of a column are alike, whatever their lengths")
+	texts := &Column{Name: "t", Of: Texts, Metric: metric.Metric{Kind: metric.Edit}, Objects: 10_000, texts: reads{}}
+	p := texts.Planner(cost.Reference(), texts.Objects, nil)
+	q.Column = texts
+	for _, x := range []struct {
+		a, b  string
+		alike bool
+	}{
+		{"a", "b", true}, {"a", strings.Repeat("ü", 64), true}, {strings.Repeat("x", 64), strings.Repeat("x", 65), false},
+		{strings.Repeat("x", 65), strings.Repeat("ü", 128), true}, {"", "a", false},
+	} {
+		q.Text = x.a
+		other := q
+		other.Text = x.b
+		if q.Alike(&other) != x.alike {
+			t.Errorf("texts of %d and %d bytes are alike: %v", len(x.a), len(x.b), !x.alike)
+		}
+		one, two := p.Choose(&q, Situation{Passing: texts.Objects}), p.Choose(&other, Situation{Passing: texts.Objects})
+		if x.alike && (one.Method != two.Method || one.Predicted != two.Predicted) {
+			t.Errorf("texts of %d and %d bytes are alike, and %+v is chosen for one, %+v for the other", len(x.a), len(x.b), one, two)
+		}
 	}
 }

@@ -83,8 +83,17 @@ func (b *Batch) choose(ctx context.Context) error {
 		asked[b.position(job.Query.(*distance.Query).Column)]++
 	}
 	var looked []int
+	var last *distance.Query
+	less := false // it is scanned for less
 	for i, job := range b.jobs {
-		if q := job.Query.(*distance.Query); q.Column.Theta(q) >= 1 && !b.scannedForLess(q, asked[b.position(q.Column)]) {
+		q := job.Query.(*distance.Query)
+		if q.Column.Theta(q) < 1 {
+			continue
+		}
+		if last == nil || !q.Alike(last) {
+			less = b.scannedForLess(q, asked[b.position(q.Column)])
+		}
+		if last = q; !less {
 			looked = append(looked, i)
 		}
 	}
@@ -128,7 +137,7 @@ func (b *Batch) scannedForLess(q *distance.Query, queries int) bool {
 func (b *Batch) alike(i, j int) bool {
 	_, filter := b.Passing(i)
 	_, other := b.Passing(j)
-	return filter == other && b.begun(i) == nil && b.begun(j) == nil && b.jobs[i].Query.(*distance.Query).Alike(b.jobs[j].Query.(*distance.Query))
+	return filter == other && b.grams[i] == nil && b.grams[j] == nil && b.begun(i) == nil && b.begun(j) == nil && b.jobs[i].Query.(*distance.Query).Alike(b.jobs[j].Query.(*distance.Query))
 }
 
 // chooseOne chooses how a job is answered, where so many of a column are scanned: as one that was chosen for just before, if there is one (-1: none) and they are alike, since looking takes as

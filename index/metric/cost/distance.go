@@ -89,9 +89,12 @@ func (d *Device) Distance(o Object) Distance {
 	return x
 }
 
+// Blocks is how many words of 64 bits the symbols of a text take.
+func Blocks(text string) int { return (utf8.RuneCountInString(text) + 63) / 64 }
+
 // Asked is what a distance from a query takes: of texts by its symbols.
 func (x Distance) Asked(text string) Distance {
-	if blocks := (utf8.RuneCountInString(text) + 63) / 64; x.column > 0 && blocks > 1 {
+	if blocks := Blocks(text); x.column > 0 && blocks > 1 {
 		x.blocks = float64(blocks)
 		x.Alone = x.text + carry*x.column*x.length*x.blocks
 		x.Sieved, x.Together, x.lanes = x.Alone, x.Alone, 0 // which no lane takes
