@@ -1,11 +1,11 @@
-"""The CPU engine against what Python has, on one core: scipy's cKDTree, BLAS with a partial sort, faiss (flat, IVF, HNSW), rapidfuzz.
+"""The CPU engine against what Python has, on one core or several: scipy's cKDTree, BLAS with a partial sort, faiss (flat, IVF, HNSW), rapidfuzz.
 
     go test -c -o /tmp/enginetest ./gpuexec/enginetest
     python3 docs/benchmarks/cpu.py DATA /tmp/enginetest[,/tmp/another] FOLDER [SET ...]
 
 DATA is the folder of the real data (GENIEMQ_DATA), FOLDER one to write into. Needs numpy, scipy, faiss-cpu and rapidfuzz, from pip. Everything is asked in
-batches of all queries, in turns: the engine, then the others, TURNS times. Times are microseconds that a core worked for the process per query (the machine may be
-busy), the median of the turns. Several engines are asked in turns too, and the last is what others are compared with. A neighbour is found when an object that is as near is answered. JSON lines; at the end a table in Markdown.
+batches of all queries, in turns: the engine, then the others, TURNS times. Everybody has CORES cores, 1 where it is not set. Times are microseconds per query, the median of the turns:
+of one core what it worked for the process (the machine may be busy), of several by the clock. Several engines are asked in turns too, and the last is what others are compared with. A neighbour is found when an object that is as near is answered. JSON lines; at the end a table in Markdown.
 """
 import gzip
 import json
@@ -15,9 +15,11 @@ import statistics
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
+CORES = int(os.environ.get("CORES", "1"))
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[name] = "1"
+    os.environ[name] = "1"  # of BLAS in each thread
 
 import faiss
 import numpy as np
@@ -27,7 +29,9 @@ from rapidfuzz.distance import Levenshtein
 from scipy.spatial import cKDTree
 
 TURNS, K = int(os.environ.get("TURNS", "3")), 10
-faiss.omp_set_num_threads(1)
+faiss.omp_set_num_threads(CORES)
+THREADS = ThreadPoolExecutor(CORES)
+clock = time.process_time if CORES == 1 else time.perf_counter
 
 
 def clusters(n, dims, count, spread, seed):
@@ -69,25 +73,26 @@ def sets(data):
 
 
 def timed(f):
-    start = time.process_time()
+    start = clock()
     out = f()
-    return time.process_time() - start, out
+    return clock() - start, out
+
+
+def first(d):
+    """The K least of each row."""
+    ids = np.argpartition(d, K, axis=1)[:, :K]
+    return np.take_along_axis(ids, np.argsort(np.take_along_axis(d, ids, 1), axis=1), 1)
 
 
 def blas(x, norms, q):
     """Squared distances less |q|^2 by a matrix product, the K least of each row."""
-    ids = []
-    for part in np.array_split(q, max(1, len(q) * len(x) // 25_000_000)):
-        d = norms - 2 * (part @ x.T)
-        first = np.argpartition(d, K, axis=1)[:, :K]
-        ids.append(np.take_along_axis(first, np.argsort(np.take_along_axis(d, first, 1), axis=1), 1))
-    return np.concatenate(ids)
+    parts = np.array_split(q, max(CORES, len(q) * len(x) // 25_000_000))
+    return np.concatenate(list(THREADS.map(lambda part: first(norms - 2 * (part @ x.T)), parts)))
 
 
 def fuzzy(words, q):
-    d = rapidfuzz.process.cdist(q, words, scorer=Levenshtein.distance, workers=1, dtype=np.uint8)
-    first = np.argpartition(d, K, axis=1)[:, :K]
-    return np.take_along_axis(first, np.argsort(np.take_along_axis(d, first, 1), axis=1), 1)
+    d = rapidfuzz.process.cdist(q, words, scorer=Levenshtein.distance, workers=CORES, dtype=np.uint8)
+    return np.concatenate(list(THREADS.map(first, np.array_split(d, CORES))))
 
 
 class Truth:
@@ -124,7 +129,7 @@ def others(name, x, q, truth, recalls):
     ways = {"BLAS + partial sort": lambda: blas(x, norms, q), "faiss flat": lambda: flat.search(q, K)[1]}
     if x.shape[1] < 10:
         tree = cKDTree(x)
-        ways["cKDTree"] = lambda: tree.query(q, k=K, workers=1)[1]
+        ways["cKDTree"] = lambda: tree.query(q, k=K, workers=CORES)[1]
     if not recalls:
         return ways
     ivf = faiss.IndexIVFFlat(faiss.IndexFlatL2(x.shape[1]), x.shape[1], 2048)
@@ -151,7 +156,7 @@ def others(name, x, q, truth, recalls):
 
 
 def engine(binary, folder):
-    out = subprocess.run([binary, "-test.run", "^TestAgainst$", "-test.timeout", "2h"], env=dict(os.environ, GENIEMQ_AGAINST=str(folder), GOMAXPROCS="1"),
+    out = subprocess.run([binary, "-test.run", "^TestAgainst$", "-test.timeout", "2h"], env=dict(os.environ, GENIEMQ_AGAINST=str(folder), GOMAXPROCS=str(CORES)),
                          check=True, capture_output=True, text=True).stdout
     return [json.loads(line) for line in out.splitlines() if line.startswith("{")]
 
@@ -170,7 +175,7 @@ def main():
         described.append(dict(Name=name, Schema=f"{{name: {name}, columns: [{{name: x, {column}}}]}}", Dims=0 if isinstance(x, list) else x.shape[1], K=K,
                               Ways=[dict(Method=m, Recall=r) for m, r in ways]))
     (folder / "sets.json").write_text(json.dumps(described))
-    print(json.dumps(dict(numpy=np.__version__, scipy=scipy.__version__, faiss=faiss.__version__, rapidfuzz=rapidfuzz.__version__)), flush=True)
+    print(json.dumps(dict(cores=CORES, numpy=np.__version__, scipy=scipy.__version__, faiss=faiss.__version__, rapidfuzz=rapidfuzz.__version__)), flush=True)
     engine(binaries[-1], folder)  # which builds
     times, recalls, against = {}, {}, {}
     for name, x, q, built, ways in everything:
