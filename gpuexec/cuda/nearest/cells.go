@@ -78,7 +78,7 @@ func NewCells(of *Column) *Cells {
 	return c
 }
 
-// Takes says whether the device visits the cells of a query: so many as a recall wants, and nothing is filtered. Who finds fewer objects there than are wanted visits more, on the host.
+// Takes says whether the device visits the cells of a query: so many as a recall wants, and nothing is filtered. Who sees too few objects there visits more, on the host.
 func (c *Cells) Takes(q *distance.Query) bool {
 	if q.K < 1 || c.Of.hits(q) > abi.WarpHits || q.Total || q.Recall <= 0 || q.Filter != nil {
 		return false
@@ -90,7 +90,7 @@ func (c *Cells) Takes(q *distance.Query) bool {
 	case c.Together:
 		most = mostTogether
 	}
-	return probes < c.Cells() && int64(c.most[probes]) >= int64(q.K) && c.most[probes] <= most
+	return probes < c.Cells() && int64(c.most[probes]) >= int64(c.Recall().Neighbours(q.K)) && c.most[probes] <= most
 }
 
 // Least is the smallest batch of which a query is the device's: of a smaller one a host's cores have answered before a device has, unless much is visited.
@@ -163,12 +163,12 @@ func (c *Cells) Fits(q *distance.Query, room plan.Room, waves *profile.NearWaves
 	return c.fits(q, int64(probes), 0, room, c.waves(probes, waves))
 }
 
-// Tell says what a search that compared so many objects has done, as one core does (cells.Searcher.End); false: it has to visit more cells, having seen fewer objects than are wanted.
+// Tell says what a search that compared so many objects has done, as one core does (cells.Searcher.End); false: it has to visit more cells, having seen too few objects.
 func (c *Cells) Tell(a *Ask, compared uint64) (did distance.Answer, enough bool) {
 	v := c.visits(a.Query)
 	did = distance.Answer{Method: "cells", Distances: compared + uint64(c.Cells()), Blocks: uint64(v.probes)}
 	if v.known && math.IsInf(a.Query.Most, 1) {
 		did.Recall = v.expected
 	}
-	return did, compared >= uint64(a.Query.K)
+	return did, compared >= uint64(c.Recall().Neighbours(a.Query.K))
 }

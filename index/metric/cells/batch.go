@@ -85,7 +85,8 @@ type visiting struct {
 	ask    *Ask
 	cells  list // to visit, in their order
 	best   metric.Best
-	passed int // objects that pass, counted as long as there are fewer than wanted
+	passed int // objects that pass, counted as long as there are fewer than least
+	least  int // as Searcher's
 	result Result
 }
 
@@ -102,7 +103,7 @@ func (b *together) join(a *Ask) {
 	n := len(b.live)
 	b.live = slices.Grow(b.live, 1)[:n+1] // what is behind is memory of earlier ones
 	v := &b.live[n]
-	v.ask, v.result, v.passed = a, Result{}, 0
+	v.ask, v.result, v.passed, v.least = a, Result{}, 0, b.index.recall.Neighbours(a.Want.K)
 	if a.Want.K == math.MaxInt {
 		v.passed = math.MaxInt // all within a radius is no number to reach
 	}
@@ -236,7 +237,7 @@ func (b *together) visitAll(cell uint32, pairs []pair) {
 		}
 		v.result.Visited++
 		v.result.Compared += uint64(hi - lo)
-		v.passed = count(v.passed, v.ask.Want.K, v.ask.Pass, x.order[lo:hi])
+		v.passed = count(v.passed, v.least, v.ask.Pass, x.order[lo:hi])
 		b.askers, b.limits, b.of = append(b.askers, v.ask.Asker), append(b.limits, v.best.Bound()), append(b.of, v)
 	}
 	metric.ScanWith(b.live[0].ask.Asker, b.askers, lo, hi, b.limits, b.found)
@@ -257,7 +258,7 @@ func (b *together) finish(v *visiting) {
 	if a.Err != nil {
 		return
 	}
-	if v.passed < a.Want.K && v.result.Visited < b.index.Cells() {
+	if v.passed < v.least && v.result.Visited < b.index.Cells() {
 		a.Left = true
 		return
 	}

@@ -28,7 +28,7 @@ type Searcher struct {
 	index  *Index
 	queue  queue
 	best   metric.Best
-	passed int // objects that pass, counted as long as there are fewer than wanted
+	passed int // objects that pass, counted as long as there are fewer than least
 	result Result
 
 	// The search that was begun.
@@ -36,6 +36,7 @@ type Searcher struct {
 	ordered bool // the centroids were compared
 	want    metric.Want
 	probes  int // 0: it is exact
+	least   int // it visits cells until it has seen so many objects that pass, at least
 	pass    func(id uint32) bool
 
 	// What Scan is given.
@@ -65,7 +66,7 @@ func (s *Searcher) Search(ctx context.Context, near, a metric.Asker, want metric
 }
 
 // Begin begins a search for the hits that are wanted, whose ids are those of objects and not positions. near is the query as one of the centroids, a as one of the objects
-// by position. With probes it visits so many cells, and more only as long as it has compared fewer than k objects that pass; with 0 probes, or as many as there are cells, it is
+// by position. With probes it visits so many cells, and more only as long as it has compared fewer objects that pass than k, or than what was measured speaks of (recall.Table.Neighbours); with 0 probes, or as many as there are cells, it is
 // exact.
 func (s *Searcher) Begin(near, a metric.Asker, want metric.Want, probes int) error {
 	if probes < 0 {
@@ -74,7 +75,7 @@ func (s *Searcher) Begin(near, a metric.Asker, want metric.Want, probes int) err
 	if probes >= s.index.Cells() {
 		probes = 0 // of all cells those that can have a hit
 	}
-	s.near, s.ordered, s.asker[0], s.want, s.probes, s.result = near, false, a, want, probes, Result{}
+	s.near, s.ordered, s.asker[0], s.want, s.probes, s.least, s.result = near, false, a, want, probes, s.index.recall.Neighbours(want.K), Result{}
 	s.best.Reset(want)
 	return nil
 }
@@ -178,7 +179,7 @@ func (s *Searcher) more() bool {
 
 // goes says that another cell is to be visited, if there is one.
 func (s *Searcher) goes() bool {
-	return s.probes == 0 || s.result.Visited < s.probes || s.passed < s.want.K
+	return s.probes == 0 || s.result.Visited < s.probes || s.passed < s.least
 }
 
 // beyond says that no object of a cell, nor of those after it, can be a hit.
@@ -199,7 +200,7 @@ func (s *Searcher) visit(cell uint32) {
 	lo, hi := s.index.starts[cell], s.index.starts[cell+1]
 	s.result.Visited++
 	s.result.Compared += uint64(hi - lo)
-	s.passed = count(s.passed, s.want.K, s.pass, s.index.order[lo:hi])
+	s.passed = count(s.passed, s.least, s.pass, s.index.order[lo:hi])
 	s.limit[0] = s.best.Bound()
 	metric.Scan(s.asker[:], lo, hi, s.limit[:], s.found)
 }

@@ -218,9 +218,11 @@ func (s *Searcher) End() Result {
 	return r
 }
 
-// Candidates is how many of some objects are candidates for k neighbours. Of all within a radius, k is no number, and the fraction decides.
+// Candidates is how many of some objects are candidates for k neighbours: as many as what was measured speaks of (recall.Table.Neighbours), at least. Of all within a radius, k is no number,
+// and the fraction decides.
 func (x *Index) Candidates(k int, fraction float64, objects uint32) uint32 {
 	n := float64(objects)
+	k = x.recall.Neighbours(k)
 	if share := math.Ceil(fraction * n); k == math.MaxInt || float64(k) < share {
 		return uint32(min(share, n))
 	}

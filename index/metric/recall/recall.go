@@ -31,7 +31,7 @@ import (
 // asks for a recall is given the least effort whose lower bound reaches it, with the same certainty, however many efforts there are to choose from: a query that finds an object with one
 // effort finds it with all above, so an effort that falls short is chosen only if the last one that does has a bound that is too high. The share itself has no such certainty: it is above the
 // truth as often as below. Between two numbers of neighbours of the table the lesser of
-// both shares holds, between two efforts and beyond them that of the lesser effort. Of fewer and more neighbours, and of less effort, nothing is said.
+// both shares holds, of searches that look at as many objects as those for the upper one (Neighbours), between two efforts and beyond them that of the lesser effort. Of fewer and more neighbours, and of less effort, nothing is said.
 //
 // A table of no rows says nothing: the index had too few objects. It is immutable.
 type Table struct {
@@ -68,6 +68,19 @@ func (t *Table) Least(k int, share float64) (effort float64, r Recall, ok bool) 
 	}
 	r, ok = t.at(k, j)
 	return t.Efforts[j], r, ok
+}
+
+// Neighbours is for how many neighbours a search for k has to look at objects: for as many as the next number of the table, beyond the last for k. A search looks at k objects at least, however
+// little its effort is, and what it finds of ten by looking at ten, and of a hundred by looking at a hundred, says nothing of forty by looking at forty.
+func (t *Table) Neighbours(k int) int {
+	if t == nil || k < 1 || k > math.MaxUint32 {
+		return k
+	}
+	i, _ := slices.BinarySearch(t.Ks, uint32(k))
+	if i == 0 || i == len(t.Ks) {
+		return k
+	}
+	return int(t.Ks[i])
 }
 
 // at is the recall of one effort: where k lies between two numbers of neighbours, the lesser.
