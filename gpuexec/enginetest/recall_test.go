@@ -8,6 +8,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cpu"
 	"github.com/geniemq/geniemq/index"
+	"github.com/geniemq/geniemq/index/column"
 	"github.com/geniemq/geniemq/index/distance"
 	"github.com/geniemq/geniemq/index/nearest"
 	"github.com/geniemq/geniemq/index/postings"
@@ -16,7 +17,7 @@ import (
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
-// TestRecallBetween: the recall that is asked for is reached, and what is expected holds, for numbers of neighbours that were not measured. The objects lie in clusters of as many as the largest
+// TestRecallBetween: the recall that is asked for is reached, and what is expected holds, for numbers of neighbours that were not measured, and of those that pass a filter. The objects lie in clusters of as many as the largest
 // number that was, so ten neighbours and a hundred are easily found by comparing as many objects, and forty are not.
 func TestRecallBetween(t *testing.T) {
 	rng := seeded.Rand(t)
@@ -35,7 +36,7 @@ func TestRecallBetween(t *testing.T) {
 		}
 		return v
 	}
-	s, err := index.Builtin().ParseSchema(fmt.Appendf(nil, "{name: between, columns: [{name: v, type: vector, metric: l2, dims: %d, index: [cells, permutation]}]}", dims))
+	s, err := index.Builtin().ParseSchema(fmt.Appendf(nil, "{name: between, columns: [{name: v, type: vector, metric: l2, dims: %d, index: [cells, permutation]}, {name: tenth, type: category}, {name: fiftieth, type: category}]}", dims))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,8 +44,9 @@ func TestRecallBetween(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range objects {
-		if err := made.Add(&schema.Record{Cells: []schema.Cell{{Vector: draw(rng)}}}); err != nil {
+	for i := range objects {
+		cells := []schema.Cell{{Vector: draw(rng)}, {Values: []string{ClassName(i % 10)}}, {Values: []string{ClassName(i % 50)}}}
+		if err := made.Add(&schema.Record{Cells: cells}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -56,11 +58,11 @@ func TestRecallBetween(t *testing.T) {
 	on := LoadOn(t, cpu.New(gpuexec.CPUOptions{Workers: 2}), x)
 	defer closeSearcher(t, on)
 	seed := rng.Uint64()
-	ask := func(near nearest.Near) []gpuexec.Answer {
+	ask := func(filter []column.Condition, near nearest.Near) []gpuexec.Answer {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		plans, answers := make([]gpuexec.Plan, queries), make([]gpuexec.Answer, queries)
 		for i := range plans {
-			made, err := planner.Plan(new(postings.MatchQuery), &index.Request{Vector: draw(rng), Near: near})
+			made, err := planner.Plan(new(postings.MatchQuery), &index.Request{Vector: draw(rng), Near: near, Filter: filter})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,25 +73,28 @@ func TestRecallBetween(t *testing.T) {
 		}
 		return answers
 	}
-	for _, k := range []int{5, 10, 15, 30, 40, 60, 100} {
-		truth := ask(nearest.Near{K: k, Method: distance.Scan})
-		for _, method := range []string{"cells", "permutation"} {
-			found, expected, recall := 0, 0., .9
-			for i, a := range ask(nearest.Near{K: k, Method: method, Recall: recall}) {
-				did := a.Value.(*distance.Answer)
-				if expected += did.Recall / queries; did.Exact {
-					expected += 1. / queries
-				}
-				for _, h := range a.Hits {
-					if h.Score <= truth[i].Hits[k-1].Score {
-						found++
+	class := column.StringValue(ClassName(0))
+	for _, filter := range [][]column.Condition{nil, {{Attr: "tenth", Value: &class}}, {{Attr: "fiftieth", Value: &class}}} {
+		for _, k := range []int{5, 10, 15, 30, 40, 60, 100} {
+			truth := ask(filter, nearest.Near{K: k, Method: distance.Scan})
+			for _, method := range []string{"cells", "permutation"} {
+				found, expected, recall := 0, 0., .9
+				for i, a := range ask(filter, nearest.Near{K: k, Method: method, Recall: recall}) {
+					did := a.Value.(*distance.Answer)
+					if expected += did.Recall / queries; did.Exact {
+						expected += 1. / queries
+					}
+					for _, h := range a.Hits {
+						if h.Score <= truth[i].Hits[k-1].Score {
+							found++
+						}
 					}
 				}
-			}
-			if share := float64(found) / float64(k*queries); share < recall-slack || share < expected-slack || expected == 0 {
-				t.Errorf("%s finds %.3f of %d neighbours, where %v was asked for and %.3f is expected", method, share, k, recall, expected)
-			} else {
-				t.Logf("%s finds %.3f of %d neighbours, %.3f expected", method, share, k, expected)
+				share := float64(found) / float64(k*queries)
+				what := fmt.Sprintf("filter %v: %s finds %.3f of %d neighbours, where %v was asked for and %.3f is expected", filter, method, share, k, recall, expected)
+				if t.Log(what); share < recall-slack || share < expected-slack || expected == 0 && filter == nil {
+					t.Error(what)
+				}
 			}
 		}
 	}

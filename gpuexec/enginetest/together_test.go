@@ -81,11 +81,17 @@ func cellsTogether(t *testing.T, rng *rand.Rand) (joined int) {
 		}
 		closeSearcher(t, s)
 		for i, d := range batch {
-			if searcher.(distance.Together).Joins(d.query) {
+			passing := uint32(0)
+			for _, p := range w.Places {
+				if d.passes(p.Class) {
+					passing++
+				}
+			}
+			if searcher.(distance.Together).Joins(d.query, passing) {
 				joined++
 			}
 			did := distance.Answer{Method: "cells"}
-			search, err := searcher.Begin(d.query)
+			search, err := searcher.Begin(d.query, passing)
 			if err != nil || answers[i].Err != nil {
 				t.Fatal(err, answers[i].Err)
 			}

@@ -217,7 +217,7 @@ func (c *columnBuilder) finish(ctx context.Context, workers int, aid *metric.Aid
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, section{kind: p.Section, of: c, data: frame(built.Parts)})
+		all = append(all, section{kind: p.Section, of: c, data: store.Frame(built.Parts)})
 		if p.Rows != 0 && c.of == Vectors && len(built.Order) > 0 {
 			all = append(all, section{kind: p.Rows, of: c, order: built.Order})
 		}

@@ -92,7 +92,7 @@ func (x openedCells) Price(on On) Price {
 		probes, first, each := count, count*(centroid.Alone+queue), a.Distance.Sieved
 		if a.Query.Recall > 0 {
 			passing := max(1, a.Objects/max(1, count)*a.Share)
-			probes = min(count, max(float64(x.Probes(a.K, a.Query.Recall)), float64(a.K)/passing))
+			probes = min(count, max(float64(x.Probes(a.Among(a.Passing), a.Query.Recall)), float64(a.K)/passing))
 			if d.Measured() && probes < count {
 				first = count*centroid.Sieved + probes*(1+math.Log(count/probes))*(centroid.Alone+queue)
 			}
@@ -147,9 +147,9 @@ func (s *cellsSearcher) askers(q *Query) (near, a metric.Asker, err error) {
 }
 
 // probes is how many cells a query visits; 0: it is exact.
-func (s *cellsSearcher) probes(q *Query) int {
+func (s *cellsSearcher) probes(q *Query, passing uint32) int {
 	if q.Recall > 0 {
-		return s.cells.Probes(q.K, q.Recall)
+		return s.cells.Probes(q.Among(passing), q.Recall)
 	}
 	return 0
 }
@@ -163,13 +163,13 @@ func (s *cellsSearcher) tell(did *Answer, r *cells.Result) {
 }
 
 // Begin implements Searcher: with a recall it visits as many cells as it takes, without until it is exact.
-func (s *cellsSearcher) Begin(q *Query) (Searching, error) {
+func (s *cellsSearcher) Begin(q *Query, passing uint32) (Searching, error) {
 	near, a, err := s.askers(q)
 	if err != nil {
 		return nil, err
 	}
 	own := s.searchers.Get().(*cells.Searcher)
-	return &cellsSearching{s, own}, own.Begin(near, a, q.Want(), s.probes(q))
+	return &cellsSearching{s, own}, own.Begin(near, a, q.Want(), s.probes(q, passing))
 }
 
 type cellsSearching struct {
@@ -187,8 +187,8 @@ func (s *cellsSearching) End(did *Answer, hits []metric.Hit) []metric.Hit {
 }
 
 // Joins implements Together.
-func (s *cellsSearcher) Joins(q *Query) bool {
-	probes := s.probes(q)
+func (s *cellsSearcher) Joins(q *Query, passing uint32) bool {
+	probes := s.probes(q, passing)
 	return q.K > 0 && probes > 0 && probes < s.cells.Cells()
 }
 
@@ -197,7 +197,7 @@ func (s *cellsSearcher) SearchAll(ctx context.Context, asks []Ask) error {
 	all, of := make([]cells.Ask, 0, len(asks)), make([]*Ask, 0, len(asks))
 	for i := range asks {
 		a := &asks[i]
-		own := cells.Ask{Want: a.Query.Want(), Probes: s.probes(a.Query), Pass: a.Pass, Stop: a.Stop}
+		own := cells.Ask{Want: a.Query.Want(), Probes: s.probes(a.Query, a.Passing), Pass: a.Pass, Stop: a.Stop}
 		if own.Near, own.Asker, a.Err = s.askers(a.Query); a.Err == nil {
 			all, of = append(all, own), append(of, a)
 		}

@@ -46,6 +46,7 @@ type Asked struct {
 	*Query
 	Want     metric.Want   // of all objects: more than the query's K where a filter passes few; K 0: all within are counted
 	Share    float64       // of the objects, which pass
+	Passing  uint32        // objects of the index; 0: all
 	Objects  float64       // with a value
 	Distance cost.Distance // what one takes
 	Apart    float64       // more, where it is not beside others
@@ -131,7 +132,7 @@ func (p *Planner) Distance(q *Query) cost.Distance { return p.each.Asked(q.Text)
 func (p *Planner) asked(q *Query, passing uint32) Asked {
 	a := Asked{Query: q, Want: q.Want(), Share: 1, Objects: p.objects, Distance: p.Distance(q), Apart: p.apart, Far: p.far}
 	if all := q.Column.Objects; passing > 0 && passing < all {
-		a.Share = float64(passing) / float64(all)
+		a.Share, a.Passing = float64(passing)/float64(all), passing
 		a.Want.K = int(min(p.objects, float64(a.Want.K)/a.Share))
 	}
 	if q.Total {

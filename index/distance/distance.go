@@ -163,7 +163,7 @@ func (c *Column) open(of *schema.Column, sections map[store.SectionKind][]byte) 
 				objects = uint32(present.Len())
 			}
 		}
-		parts, err := unframe(data)
+		parts, err := store.Unframe(data)
 		if err != nil {
 			return err
 		}

@@ -2,7 +2,6 @@ package distance
 
 import (
 	"context"
-	"encoding/binary"
 	"slices"
 
 	"github.com/geniemq/geniemq/index/metric"
@@ -69,8 +68,8 @@ type On struct {
 
 // Searcher searches the objects of a space. It is safe for concurrent use.
 type Searcher interface {
-	// Begin begins a query. The error says what is wrong with it.
-	Begin(q *Query) (Searching, error)
+	// Begin begins a query, whose filter so many objects of the index pass. The error says what is wrong with it.
+	Begin(q *Query, passing uint32) (Searching, error)
 }
 
 // Searching is a query that is being answered. One goroutine at a time has it; who gives it up just drops it.
@@ -85,18 +84,19 @@ type Searching interface {
 // Together is a Searcher that answers many queries at once for less than one after the other.
 type Together interface {
 	Searcher
-	// Joins says whether a query is one of those.
-	Joins(q *Query) bool
+	// Joins says whether a query is one of those, as Begin has it.
+	Joins(q *Query, passing uint32) bool
 	// SearchAll answers queries that it takes. The error is that of the context; of one query alone it is in its ask.
 	SearchAll(ctx context.Context, asks []Ask) error
 }
 
 // Ask is a query of some that are answered together.
 type Ask struct {
-	Query *Query
-	Pass  func(id uint32) bool // as of Search
-	Stop  func() error         // asked now and then; an error is the query's
-	Did   *Answer
+	Query   *Query
+	Passing uint32               // as of Begin
+	Pass    func(id uint32) bool // as of Run
+	Stop    func() error         // asked now and then; an error is the query's
+	Did     *Answer
 
 	Hits []metric.Hit
 	Err  error
@@ -113,41 +113,4 @@ func pathNamed(name string) *Path {
 		return &paths[i]
 	}
 	return nil
-}
-
-// frame puts parts into one section: how many there are and how many bytes each has, each a u64, then the parts, each padded to 8 bytes.
-func frame(parts [][]byte) []byte {
-	out := binary.LittleEndian.AppendUint64(nil, uint64(len(parts)))
-	for _, p := range parts {
-		out = binary.LittleEndian.AppendUint64(out, uint64(len(p)))
-	}
-	for _, p := range parts {
-		out = append(out, p...)
-		out = append(out, make([]byte, -len(out)&7)...)
-	}
-	return out
-}
-
-// mostParts bounds the parts of a path.
-const mostParts = 16
-
-// unframe takes a section apart again.
-func unframe(data []byte) (parts [][]byte, err error) {
-	le := binary.LittleEndian
-	if len(data) < 8 || le.Uint64(data) > mostParts || uint64(len(data)) < 8+8*le.Uint64(data) {
-		return nil, store.Corrupt("%d bytes cannot be parts of an access path", len(data))
-	}
-	n := int(le.Uint64(data))
-	sizes, rest := data[8:8+8*n], data[8+8*n:]
-	for i := range n {
-		size := le.Uint64(sizes[8*i:])
-		if size > uint64(len(rest)) || size+7 < size || (size+7)&^7 > uint64(len(rest)) {
-			return nil, store.Corrupt("part %d of an access path has %d bytes, and %d are left", i, size, len(rest))
-		}
-		parts, rest = append(parts, rest[:size:size]), rest[(size+7)&^7:]
-	}
-	if len(rest) > 0 {
-		return nil, store.Corrupt("%d bytes follow the parts of an access path", len(rest))
-	}
-	return parts, nil
 }

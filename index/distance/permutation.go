@@ -76,7 +76,7 @@ func (x openedPermutation) Price(on On) Price {
 		Name: fmt.Sprintf("ranks %s/%d", p.Similarity, p.Permutants), Reference: 2 + 0.1*m, Probe: func() int { return searcher.CompareRanks(2048) },
 	})
 	return func(a *Asked) float64 {
-		fraction := x.wanted(a.Query)
+		fraction := x.wanted(a.Query, a.Among(a.Passing))
 		steps := min(a.Objects, max(float64(a.K), fraction*a.Objects))
 		if steps >= a.Objects {
 			return a.Objects * a.Distance.Alone
@@ -93,16 +93,16 @@ func (c *Column) Permutation() *permutation.Index {
 	return nil
 }
 
-// Compares is the fraction of the objects that a query of a column with a permutation index compares by it.
+// Compares is the fraction of the objects that a query of a column with a permutation index compares by it, which asks for no recall under a filter.
 func (c *Column) Compares(q *Query) float64 {
-	return c.Path("permutation").(openedPermutation).wanted(q)
+	return c.Path("permutation").(openedPermutation).wanted(q, q.K)
 }
 
-// wanted is the fraction of the objects that a query compares.
-func (x openedPermutation) wanted(q *Query) float64 {
+// wanted is the fraction of the objects that a query compares, whose hits are among so many neighbours.
+func (x openedPermutation) wanted(q *Query, among int) float64 {
 	switch {
 	case q.Recall > 0:
-		return x.Fraction(q.K, q.Recall)
+		return x.Fraction(among, q.Recall)
 	case q.Fraction > 0:
 		return q.Fraction
 	}
@@ -129,13 +129,13 @@ type permutationSearcher struct {
 }
 
 // Begin implements Searcher.
-func (s *permutationSearcher) Begin(q *Query) (Searching, error) {
+func (s *permutationSearcher) Begin(q *Query, passing uint32) (Searching, error) {
 	a, err := q.Asker(s.space)
 	if err != nil {
 		return nil, err
 	}
 	own := s.searchers.Get().(*permutation.Searcher)
-	fraction := s.opened.wanted(q)
+	fraction := s.opened.wanted(q, q.Among(passing))
 	return &permutationSearching{s, own, fraction}, own.Begin(a, q.Want(), fraction)
 }
 

@@ -107,5 +107,15 @@ func (q *Query) Check() error {
 // symbols is how many code points the text has.
 func (q *Query) symbols() int { return utf8.RuneCountInString(q.Text) }
 
+// Among says among how many neighbours of all objects the k are that pass the query's filter, where so many objects pass: those that pass are taken for evenly spread. What was measured of
+// a recall was measured without filters, so it is looked up for as many.
+func (q *Query) Among(passing uint32) int {
+	all := q.Column.Objects
+	if passing == 0 || passing >= all {
+		return q.K
+	}
+	return int(min(uint64(all), (uint64(q.K)*uint64(all)+uint64(passing)-1)/uint64(passing)))
+}
+
 // Want is what the query wants of a search of all objects.
 func (q *Query) Want() metric.Want { return metric.Want{K: q.K, Most: q.Most} }

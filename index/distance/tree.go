@@ -105,7 +105,7 @@ type treeSearcher struct {
 func (s *treeSearcher) Bytes() int64 { return s.bytes }
 
 // Begin implements Searcher.
-func (s *treeSearcher) Begin(q *Query) (Searching, error) {
+func (s *treeSearcher) Begin(q *Query, _ uint32) (Searching, error) {
 	asker, err := q.Asker(s.space)
 	if err != nil {
 		return nil, err
@@ -145,7 +145,7 @@ type fewSearcher struct {
 }
 
 // Begin implements Searcher.
-func (s fewSearcher) Begin(q *Query) (Searching, error) {
+func (s fewSearcher) Begin(q *Query, _ uint32) (Searching, error) {
 	var x [descent.Most]float64
 	coordinates := x[:0]
 	if q.Column.Of == Points {

@@ -78,6 +78,14 @@ func (b *Batch) Passing(job int) (set filter.Set, number int) {
 	return nil, -1
 }
 
+// passingOf is how many objects of the index pass the filter of a job, which a path is over: whoever has a part of them has no paths.
+func (b *Batch) passingOf(job int) uint32 {
+	if n, ok := b.distinct.Of(job); ok {
+		return b.counts[n]
+	}
+	return b.jobs[job].Query.(*distance.Query).Column.Objects
+}
+
 // position is that of a column of the index.
 func (m *Matcher) position(c *distance.Column) int {
 	for i := range m.columns.Len() {

@@ -224,7 +224,7 @@ func (u *pathUnit) begin(q *distance.Query, method string) (distance.Searching, 
 		}
 		u.own, u.method, u.searcher = own, method, own.searchers[method]
 	}
-	return u.searcher.Begin(q)
+	return u.searcher.Begin(q, u.passingOf(u.job))
 }
 
 // Most implements metric.Meter.

@@ -158,16 +158,13 @@ func (b *Batch) chooseOne(i, before int, scanned []int, factors []func(string) f
 		return column
 	}
 	situation := distance.Situation{
-		Passing: q.Column.Objects, Queries: min(scanned[column], chunkJobs), Part: b.hi-b.lo < q.Column.Objects, Factor: factors[column],
+		Passing: b.passingOf(i), Queries: min(scanned[column], chunkJobs), Part: b.hi-b.lo < q.Column.Objects, Factor: factors[column],
 	}
 	if b.beside != nil {
 		situation.Elsewhere = func(method string) time.Duration {
 			// Few queries keep few cores busy.
 			return b.beside(q, method, scanned[column]) * time.Duration(min(b.crew.Size(), max(1, scanned[column])))
 		}
-	}
-	if n, ok := b.distinct.Of(i); ok {
-		situation.Passing = b.counts[n]
 	}
 	if g := b.grams[i]; g != nil {
 		situation.Grams = g.price(s.planner.Distance(q), s.posting)

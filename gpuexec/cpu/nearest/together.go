@@ -41,7 +41,7 @@ func (b *Batch) sets(chosen []int) (sets []set, alone []int) {
 				s, _ = own.searchers[at.method].(distance.Together)
 			}
 		}
-		if s == nil || b.begun(n) != nil || !s.Joins(q) {
+		if s == nil || b.begun(n) != nil || !s.Joins(q, b.passingOf(n)) {
 			alone = append(alone, n)
 			continue
 		}
@@ -89,7 +89,7 @@ func (b *Batch) searchSet(ctx context.Context, s *set) (left []int) {
 		job := b.jobs[at]
 		answers[i].Method = b.Method(at)
 		asks[i] = distance.Ask{
-			Query: job.Query.(*distance.Query), Pass: b.passes(at, s.own.ids), Did: &answers[i],
+			Query: job.Query.(*distance.Query), Passing: b.passingOf(at), Pass: b.passes(at, s.own.ids), Did: &answers[i],
 			Stop: func() error { now := time.Now(); return over(job, now, now.Sub(start)/n) },
 		}
 	}

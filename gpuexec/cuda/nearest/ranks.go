@@ -63,10 +63,10 @@ func NewRanks(of *Column) *Ranks {
 	return r
 }
 
-// Takes says whether a query's candidates are found on the device: it wants some, and not all objects are candidates.
+// Takes says whether a query's candidates are found on the device: it wants some, not all objects are candidates, and how many are does not depend on what passes its filter.
 func (r *Ranks) Takes(q *distance.Query) bool {
 	steps := r.Steps(q)
-	return q.K > 0 && !q.Total && steps < r.Of.Objects && steps <= mostRanked && (r.Of.texts == nil || r.Of.texts.takes(q.Text))
+	return q.K > 0 && !q.Total && (q.Filter == nil || q.Recall == 0) && steps < r.Of.Objects && steps <= mostRanked && (r.Of.texts == nil || r.Of.texts.takes(q.Text))
 }
 
 // Least is the smallest batch of which a query is the device's.
