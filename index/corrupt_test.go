@@ -130,7 +130,7 @@ func exerciseDistances(x *index.Index) (sum int) {
 			if err != nil {
 				continue
 			}
-			search, err := searcher.Begin(q)
+			search, err := searcher.Begin(q, q.Column.Objects)
 			if err != nil {
 				continue
 			}
