@@ -44,7 +44,7 @@ func pathAnswers(t *testing.T, x *index.Index) (answers [][]metric.Hit) {
 				for _, e := range vector {
 					q.Vector = append(q.Vector, float32(e))
 				}
-				search, err := searcher.Begin(q)
+				search, err := searcher.Begin(q, c.Objects)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -129,10 +129,10 @@ func (e *Translator) tell(dst []wire.Hit, details []wire.HitDetail, q *Query) {
 	for i := range dst {
 		if hit := &dst[i]; hit.HasDistance {
 			switch {
+			case math.IsInf(hit.Distance, 0): // there is nothing to compare: objects without a vector, a tree or a graph
+				hit.Distance, hit.HasDistance = 0, false
 			case m.similarity:
 				hit.Score, hit.HasScore, hit.Distance, hit.HasDistance = hit.Distance, true, 0, false
-			case math.IsInf(hit.Distance, 0):
-				hit.Distance, hit.HasDistance = 0, false
 			}
 		}
 		if m.detailed() {
