@@ -29,7 +29,7 @@ func (c *Condition) plain(l *Limits) bool {
 	if c.Min.Kind|c.Max.Kind == NoValue {
 		switch c.Value.Kind {
 		case NumberValue:
-			return !c.Bucket && finite(c.Value.Number)
+			return !c.Bucket && finite(c.Value.Number) && c.Value.String == ""
 		case StringValue:
 			return !c.Bucket && len(c.Value.String) <= l.String
 		}

@@ -161,5 +161,6 @@ func quickValue(s string, i int) (v Value, end int, ok bool) {
 	if size >= len(s)-i {
 		return v, 0, false
 	}
-	return Value{Kind: NumberValue, Number: msgpack.ParseNumber(s[i : i+1+size])}, i + 1 + size, true
+	v = Value{Kind: NumberValue, Number: msgpack.ParseNumber(s[i : i+1+size])}
+	return v, i + 1 + size, v.Number < exactBelow && v.Number > -exactBelow // of integers beyond, the digits are kept
 }

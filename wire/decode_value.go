@@ -3,7 +3,9 @@ package wire
 import (
 	"math"
 
+	"github.com/geniemq/geniemq/internal/msgpack"
 	"github.com/geniemq/geniemq/wire/fields"
+	"github.com/geniemq/geniemq/wire/value"
 )
 
 // weights is what a column's weight is, and so a condition's.
@@ -51,7 +53,10 @@ func (d *queryDecoder) value() (v Value, err *Error) {
 	switch k := d.r.peek(); k {
 	case numberKind:
 		v.Kind = NumberValue
-		v.Number, err = d.r.number()
+		if v.Number, err = d.r.number(); err == nil && (v.Number >= exactBelow || v.Number <= -exactBelow) {
+			v = integerValue(v.Number, d.r.digits())
+			err = d.limits.checkString(len(v.String))
+		}
 	case stringKind:
 		v.Kind = StringValue
 		v.String, err = d.str()
@@ -59,6 +64,13 @@ func (d *queryDecoder) value() (v Value, err *Error) {
 		var b bool
 		b, err = d.r.boolean()
 		v = Bool(b)
+	case msgpack.Extension: // an integer of more than 64 bits
+		var b value.Builder
+		if err = d.r.extension(&b); err == nil {
+			t, _ := b.Tree()
+			v = Integer(t.Number())
+			err = d.limits.checkString(len(v.String))
+		}
 	default:
 		d.unknown = k != noKind
 		err = expected("a number, a string or a bool", k)

@@ -145,6 +145,10 @@ func (e *encoder) values(vs []Value) {
 func (e *encoder) value(v Value) {
 	switch v.Kind {
 	case NumberValue:
+		if v.String != "" {
+			e.digits(v.String)
+			break
+		}
 		e.number(v.Number)
 	case StringValue:
 		e.str(v.String)

@@ -182,7 +182,7 @@ func (c *Condition) packs() bool {
 	some := false
 	for field := valueField; field <= maxField; field++ {
 		v := c.scalar(field)
-		if v.Kind > BoolValue || v.Number != v.Number {
+		if v.Kind > BoolValue || v.Number != v.Number || v.Kind == NumberValue && v.String != "" {
 			return false
 		}
 		some = some || !v.IsZero()

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/geniemq/geniemq/internal/msgpack"
+	"github.com/geniemq/geniemq/wire/value"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -156,6 +157,20 @@ func (e *encoder) number(v float64) {
 		e.dst = msgpack.AppendNumber(e.dst, v)
 	} else {
 		e.dst = appendJSONFloat(e.dst, v, 64)
+	}
+}
+
+// digits writes an integer that no float64 holds. MessagePack has none of more than 64 bits, but for an extension.
+func (e *encoder) digits(v string) {
+	if e.msgpack {
+		t, err := new(value.Builder).Number(v).Tree()
+		if err != nil { // refused by the reader, as it should be
+			e.number(math.NaN())
+			return
+		}
+		e.dst = t.AppendMessagePack(e.dst)
+	} else {
+		e.dst = append(e.dst, v...)
 	}
 }
 

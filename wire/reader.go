@@ -34,6 +34,8 @@ type reader interface {
 	leave()        // the container, after its last item
 	str() (string, *Error)
 	number() (float64, *Error)
+	// digits are those of the number that was read last, where it is written as an integer of exactBelow or more, which a float64 may only be near; else there are none.
+	digits() string
 	// integer returns the decimal digits of a number that is written as an integer, of any size.
 	integer() (string, *Error)
 	boolean() (bool, *Error)

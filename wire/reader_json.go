@@ -21,6 +21,7 @@ type jsonReader struct {
 	buf      bytes.Buffer // of the body, which is parsed in place
 	text     string       // a copy of the body; strings are cut from it
 	inner    *jsonReader  // made when first needed
+	last     string       // the number that was read last, where it may be an integer that a float64 is only near
 	maxDepth int
 	fatal    *Error
 }
@@ -157,7 +158,15 @@ func (r *jsonReader) number() (float64, *Error) {
 	if bad != nil { // the syntax is right: it is out of range
 		return 0, badRequest("%s is too large for a 64-bit float", clip(raw))
 	}
+	r.last = raw
 	return v, nil
+}
+
+func (r *jsonReader) digits() string {
+	if len(r.last) < exactDigits || strings.ContainsAny(r.last, ".eE") {
+		return ""
+	}
+	return r.last
 }
 
 func (r *jsonReader) integer() (string, *Error) {

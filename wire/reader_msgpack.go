@@ -21,6 +21,7 @@ type msgpackReader struct {
 	open     []container
 	maxDepth int
 	fatal    *Error
+	last     string // the number that was read last
 }
 
 // container is an open array or object.
@@ -125,7 +126,18 @@ func (r *msgpackReader) number() (float64, *Error) {
 	}
 	start := r.off
 	r.take(h)
-	return msgpack.ParseNumber(r.text[start:r.off]), nil
+	r.last = r.text[start:r.off]
+	return msgpack.ParseNumber(r.last), nil
+}
+
+func (r *msgpackReader) digits() string {
+	switch v := msgpack.BigEndian(r.last[1:]); {
+	case r.last[0] == msgpack.Uint64 && v >= exactBelow:
+		return strconv.FormatUint(v, 10)
+	case r.last[0] == msgpack.Int64 && (int64(v) >= exactBelow || int64(v) <= -exactBelow):
+		return strconv.FormatInt(int64(v), 10)
+	}
+	return ""
 }
 
 func (r *msgpackReader) integer() (string, *Error) {

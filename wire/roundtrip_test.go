@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -452,6 +453,62 @@ func TestPayloadNumbersKeepTheirDigits(t *testing.T) {
 		want := strings.Replace(payload, "1e-7", "1e-07", 1)
 		if p := string(got.Results[0].Hits[0].Payload); p != want {
 			t.Errorf("%s became %s", want, p)
+		}
+	}
+}
+
+// TestIntegersKeepTheirDigits: integers that no float64 holds are what they are in conditions of all shapes, alone and in tables, in both codecs.
+func TestIntegersKeepTheirDigits(t *testing.T) {
+	read := func(ct ContentType, body []byte) (queries []Query) {
+		m, err := DecodeMessage(ct, body, Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range m.Queries {
+			if m.Queries[i].Err != nil {
+				t.Fatal(m.Queries[i].Err)
+			}
+			queries = append(queries, m.Queries[i].Query)
+		}
+		return queries
+	}
+	for _, c := range []struct{ written, digits string }{
+		{"9007199254740993", "9007199254740993"}, {"-9007199254740993", "-9007199254740993"}, {"18446744073709551615", "18446744073709551615"},
+		{"-9223372036854775807", "-9223372036854775807"}, {"123456789012345678901234567890", "123456789012345678901234567890"},
+		{"9007199254740992", ""}, {"100000000000000000000", ""}, {"9007199254740991", ""}, {"9007199254740993.0", ""}, {"1e300", ""}, {"0.1", ""},
+	} {
+		number, err := strconv.ParseFloat(c.written, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := Value{Kind: NumberValue, Number: number, String: c.digits}
+		if !strings.ContainsAny(c.written, ".e") && Integer(c.written) != want {
+			t.Errorf("%s is %+v", c.written, Integer(c.written))
+		}
+		body := []byte(strings.ReplaceAll(`{"queries":[{"row":{"a":N,"b":{"in":["x",N]},"c":{"min":N}},"filter":{"d":N}},{"row":{"a":N,"b":{"in":["x",N]},"c":{"min":N}},"filter":{"d":N}}]}`, "N", c.written))
+		queries := read(JSON, body)
+		for _, ct := range []ContentType{JSON, MessagePack} {
+			for _, tables := range []bool{false, true} {
+				sent := AppendQueries(nil, ct, queries)
+				if tables {
+					if sent, _ = AppendTable(nil, ct, queries); sent == nil {
+						t.Fatalf("%s are no table", c.written)
+					}
+				}
+				for _, q := range read(ct, sent) {
+					for i, v := range []Value{q.Row[0].Value, q.Row[1].In[1], q.Row[2].Min, q.Filter[0].Value} {
+						if v != want {
+							t.Errorf("%s, %v, tables %v: value %d is %+v, want %+v", c.written, ct, tables, i, v, want)
+						}
+					}
+				}
+			}
+		}
+	}
+	for _, digits := range []string{"", "-", "1x", "0x10", "01", "1.5", "--1"} {
+		q := Query{Row: []Condition{{Attr: "a", Value: Value{Kind: NumberValue, Number: 1, String: digits}}}}
+		if err := q.Validate(Limits{}); (err == nil) != (digits == "") {
+			t.Errorf("a number with the digits %q: %v", digits, err)
 		}
 	}
 }

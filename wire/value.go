@@ -3,6 +3,7 @@ package wire
 import (
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/geniemq/geniemq/wire/fields"
 )
@@ -18,11 +19,42 @@ const (
 )
 
 // Value is a number, a string or a bool, the three things a condition compares with. The zero Value is absent.
-// Numbers are float64, as in JSON: integers beyond 2^53 lose their last digits.
+// Numbers are float64, as in JSON. Integers beyond 2^53 keep their digits beside it, since they may be codes, which categories and sets compare as texts.
 type Value struct {
 	Kind   ValueKind
 	Number float64 // NumberValue; BoolValue: 0 or 1
-	String string  // StringValue
+	String string  // StringValue; the digits of a NumberValue that Number is only near
+}
+
+// exactBelow is where float64s begin to leave integers out, which have exactDigits digits then.
+const exactBelow, exactDigits = 1 << 53, 16
+
+// Integer returns a numeric value with all of its digits, of which there may be any number, with a sign before them: of anything else a request with it is refused.
+func Integer(digits string) Value {
+	v, err := strconv.ParseFloat(digits, 64)
+	if err != nil {
+		v = math.NaN()
+	}
+	return integerValue(v, digits)
+}
+
+// integerValue has digits only where the number says others, so that equal numbers are equal values.
+func integerValue(v float64, digits string) Value {
+	if math.Abs(v) < exactBelow || digits == strconv.FormatFloat(v, 'f', -1, 64) {
+		digits = ""
+	}
+	return Value{Kind: NumberValue, Number: v, String: digits}
+}
+
+// isInteger says that a text is digits, with or without a sign.
+func isInteger(text string) bool {
+	text = strings.TrimPrefix(text, "-")
+	for i := range len(text) {
+		if text[i] < '0' || text[i] > '9' {
+			return false
+		}
+	}
+	return text != "" && (text[0] != '0' || len(text) == 1)
 }
 
 // Number returns a numeric value.
@@ -68,6 +100,8 @@ func (v Value) validate(l *Limits, bucket bool) *Error {
 		return badRequest("a value is a number, a string or a bool")
 	case v.Kind == NumberValue && !finite(n):
 		return badRequest("%v is not a number to compare with; leave an end of a range out to keep it open", n)
+	case v.Kind == NumberValue && v.String != "" && !isInteger(v.String):
+		return badRequest("%q is no integer", clip(v.String))
 	case len(v.String) > l.String:
 		return l.checkString(len(v.String))
 	case bucket && (v.Kind != NumberValue || n != math.Trunc(n) || n < 0 || n > maxBucket):

@@ -133,7 +133,7 @@ func (e *textQueries) text(v *Value) (string, error) {
 		if math.IsNaN(v.Number) {
 			return "", Refuse("attribute %q: NaN is not a value to look for", e.name)
 		}
-		text = schema.NumberText(v.Number)
+		text = v.digits()
 	case StringKind:
 		text = categoryText(v.String)
 	case BoolKind:

@@ -28,7 +28,7 @@ const (
 type Value struct {
 	Kind   ValueKind
 	Number float64
-	String string
+	String string // of a number the digits of an integer that Number is only near
 }
 
 // NumberValue returns a number.
@@ -178,13 +178,21 @@ func addEach(dst []postings.Span, d *Draft, c *Condition, values []Value, r rang
 func (v *Value) text() string {
 	switch v.Kind {
 	case NumberKind:
-		return schema.NumberText(v.Number)
+		return v.digits()
 	case StringKind:
 		return v.String
 	case BoolKind:
 		return strconv.FormatBool(v.Number != 0)
 	}
 	return "null"
+}
+
+// digits is a number as objects have it, whose digits are kept where they are written without a point.
+func (v *Value) digits() string {
+	if v.String != "" {
+		return v.String
+	}
+	return schema.NumberText(v.Number)
 }
 
 // refusal is the error of a condition of another shape where none is taken.

@@ -1,7 +1,9 @@
 package column
 
 import (
+	"math"
 	"strconv"
+	"strings"
 
 	"github.com/geniemq/geniemq/wire/value"
 )
@@ -82,14 +84,18 @@ func (c *Condition) scalars(t value.Tree) ([]Value, error) {
 	return values, nil
 }
 
-// scalar reads a string, a number or a bool. A number with more digits than a float64 has becomes the nearest.
+// scalar reads a string, a number or a bool. An integer with more digits than a float64 has keeps them, another number becomes the nearest.
 func scalar(t value.Tree) (Value, bool) {
 	switch t.Kind() {
 	case value.String:
 		return StringValue(t.Text()), true
 	case value.Number:
-		v, ok := t.Float()
-		return NumberValue(v), ok
+		f, ok := t.Float()
+		v := NumberValue(f)
+		if digits := t.Number(); math.Abs(f) >= 1<<53 && !strings.ContainsAny(digits, ".eE") {
+			v.String = digits
+		}
+		return v, ok
 	case value.Bool:
 		return BoolValue(t.Bool()), true
 	}

@@ -131,7 +131,7 @@ func (c *converter) optional(v *wire.Value) *column.Value {
 func toValue(v *wire.Value) column.Value {
 	switch v.Kind {
 	case wire.NumberValue:
-		return column.NumberValue(v.Number)
+		return column.Value{Kind: column.NumberKind, Number: v.Number, String: v.String}
 	case wire.StringValue:
 		return column.StringValue(v.String)
 	case wire.BoolValue:
