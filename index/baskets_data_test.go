@@ -2,8 +2,13 @@ package index_test
 
 import (
 	"cmp"
+	"compress/gzip"
+	"io"
 	"math"
+	"math/rand/v2"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/geniemq/geniemq/gpuexec"
@@ -12,6 +17,7 @@ import (
 	"github.com/geniemq/geniemq/index/load"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/postings/single"
+	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
@@ -41,10 +47,8 @@ func shared(sets [][]string, of []string) []basket {
 	return all
 }
 
-// TestRetailBaskets asks the 88,162 retail baskets for baskets: what is in common counts exactly, in the total order; certified answers by Jaccard's similarity are
-// those of all baskets; and by MinHash the estimates are within their bounds, of hits and of random pairs. All by comparing with every basket.
+// TestRetailBaskets asks the 88,162 retail baskets for baskets.
 func TestRetailBaskets(t *testing.T) {
-	const m, k, asked, delta = 128, 10, 40, .06
 	if testing.Short() {
 		t.Skip("88,162 sets, twice")
 	}
@@ -57,6 +61,14 @@ func TestRetailBaskets(t *testing.T) {
 	for id := range records {
 		sets[id] = slices.Compact(slices.Sorted(slices.Values(records[id].Cells[0].Values)))
 	}
+	checkSets(t, sets, exact, hashed, eq, hq)
+}
+
+// checkSets asks for sets: what is in common counts exactly, in the total order; certified answers by Jaccard's similarity are those of all sets; and by MinHash the estimates are within their
+// bounds, of hits and of random pairs. All by comparing with every set.
+func checkSets(t *testing.T, sets [][]string, exact, hashed *index.Index, eq, hq *index.Queries) {
+	t.Helper()
+	const m, k, asked, delta = 128, 10, 40, .06
 	random := seeded.Rand(t)
 	var questions [][]string
 	for len(questions) < asked {
@@ -138,4 +150,86 @@ func TestRetailBaskets(t *testing.T) {
 	if pairs < 20*asked || float64(off)/float64(pairs) > delta {
 		t.Errorf("%d of %d pairs are off by more than the bound of a fixed pair", off, pairs)
 	}
+}
+
+// TestShortTexts asks 59,258 short texts, as sets of their words, for texts: as baskets, and how often the most similar other one, by Jaccard's similarity and by MinHash, has the same label.
+func TestShortTexts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("59,258 sets, twice")
+	}
+	var sets [][]string
+	var labels []string
+	var records []schema.Record
+	for _, name := range [][2]string{{"Biomedical.txt.gz", "Biomedical_label.txt"}, {"GoogleNews.txt.gz", "GoogleNews_LABEL.txt"},
+		{"SearchSnippets.txt.gz", "SearchSnippets_label.txt"}, {"StackOverflow.txt.gz", "StackOverflow_label.txt"}} {
+		of := linesOf(t, "shortdocs_labelled/"+name[1])
+		for i, text := range linesOf(t, "shortdocs_labelled/"+name[0]) {
+			words := slices.Compact(slices.Sorted(slices.Values(strings.Fields(text))))
+			sets, labels = append(sets, words), append(labels, name[0]+of[i])
+			records = append(records, schema.Record{Cells: []schema.Cell{{Values: words}}})
+		}
+	}
+	exact, eq := buildRecords(t, parseSchema(t, "name: e\nkind: sets"), records)
+	hashed, hq := buildRecords(t, parseSchema(t, "name: h\nkind: sets\ncolumns: [{name: set, type: set, minhash: 128}]"), records)
+	checkSets(t, sets, exact, hashed, eq, hq)
+
+	own := rand.New(rand.NewPCG(1, 2)).Perm(len(sets))[:2000] // the same each time
+	agree := map[string]int{}
+	for way, on := range map[string]struct {
+		x *index.Index
+		q *index.Queries
+	}{"jaccard": {exact, eq}, "minhash": {hashed, hq}} {
+		var plans []gpuexec.Plan
+		for _, id := range own {
+			r := &index.Request{}
+			for _, word := range sets[id] {
+				r.Set = append(r.Set, column.StringValue(word))
+			}
+			p := gpuexec.Plan{K: 2, MinCount: 1}
+			if way == "jaccard" {
+				r.Rescore, p.K = &index.Rescore{By: "jaccard", K: 2}, 80
+			}
+			made, err := on.q.Plan(new(postings.MatchQuery), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Family, p.Query, p.Rescore = made.Family, made.Query, made.Rescore
+			plans = append(plans, p)
+		}
+		for i, a := range search(t, on.x, plans) {
+			for _, h := range a.Hits {
+				if h.ID != uint32(own[i]) {
+					if labels[h.ID] == labels[own[i]] {
+						agree[way]++
+					}
+					break
+				}
+			}
+		}
+	}
+	t.Logf("of %d texts the most similar other one has the label in %.3f by Jaccard's similarity, %.3f by MinHash", len(own), float64(agree["jaccard"])/2000, float64(agree["minhash"])/2000)
+	if agree["jaccard"] < 1440 || agree["minhash"] < 1420 {
+		t.Errorf("the most similar other text has the label of %v of %d", agree, len(own))
+	}
+}
+
+// linesOf are those of a file.
+func linesOf(t *testing.T, name string) []string {
+	t.Helper()
+	f, err := os.Open(dataFile(t, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r := io.Reader(f)
+	if strings.HasSuffix(name, ".gz") {
+		if r, err = gzip.NewReader(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSuffix(strings.ReplaceAll(strings.ReplaceAll(string(text), "\r\n", "\n"), "\r", "\n"), "\n"), "\n")
 }
