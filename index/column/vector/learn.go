@@ -47,7 +47,7 @@ func given(c *schema.Column) bool {
 	return c.Width > 0 && c.Reach != nil && c.Functions > 0 && c.Recall == 0
 }
 
-// Learn implements column.Learner. Of vectors that are searched by distance alone it learns how many dimensions there are. Else the first vector says how many dimensions there are; width, reach, buckets and number of functions are those that
+// Learn implements column.Learner. Of vectors that are searched by distance alone it learns how many dimensions there are. Else the first sound vector says how many dimensions there are; width, reach, buckets and number of functions are those that
 // cost least among those that reach the recall (lsh.Choose), by neighbours within the sample. A recall that the schema asks for and that is not
 // reached is an error; where it asks for none, what comes nearest to 0.95 is taken.
 func (Column) Learn(c *schema.Column, sample []schema.Cell, whole bool, workers int) error {
@@ -90,9 +90,18 @@ func learned(c *schema.Column, p lsh.Parameters) error {
 
 // sampled returns the vectors of a sample that are sound, and says how many dimensions they have. The others are refused when they are added.
 func sampled(c *schema.Column, sample []schema.Cell) (vectors []float32, err error) {
+	takes, err := plainObjectsOf(c)
+	if err != nil {
+		return nil, err
+	}
 	var x []float32
+	var refused error // the first cell that is no vector
 	for i := range sample {
-		if x, err = appendCell(x[:0], &sample[i]); err != nil || len(x) == 0 {
+		x, err = appendCell(x[:0], &sample[i])
+		if err = sample[i].Refused(err); err == nil && len(x) > 0 {
+			err = cmp.Or(finite(x), takes.takes(x))
+		}
+		if refused = cmp.Or(refused, err); err != nil || len(x) == 0 { // what is left of a cell at fault says nothing of others
 			continue
 		}
 		if c.Dims == 0 {
@@ -101,11 +110,16 @@ func sampled(c *schema.Column, sample []schema.Cell) (vectors []float32, err err
 			}
 			c.Dims = len(x)
 		}
-		if check(x, c.Dims) == nil {
+		if len(x) == c.Dims {
 			vectors = append(vectors, x...)
 		}
 	}
-	if c.Dims == 0 {
+	switch {
+	case c.Dims > 0:
+	case refused != nil:
+		return nil, fmt.Errorf("no cell at the beginning of the data is a vector, so that it is not known how many elements they have: "+
+			"the first that has a value: %w; correct the data or the schema, or give dims", refused)
+	default:
 		return nil, errors.New("there is no vector, so that it is not known how many elements they have: give dims")
 	}
 	return vectors, nil

@@ -15,12 +15,9 @@ import (
 
 // Objects implements column.Type.
 func (Column) Objects(_ *schema.Schema, c *schema.Column) (column.ObjectEncoder, error) {
-	p := plainObjects{dims: c.Dims, keep: cmp.Or(c.Storage, c.Keep), store: c.Store}
-	if distance.Nearest(c) {
-		var err error
-		if p.metric, err = distance.ParseMetric(c.Metric); err != nil {
-			return nil, err
-		}
+	p, err := plainObjectsOf(c)
+	if err != nil {
+		return nil, err
 	}
 	if !distance.Hashed(c) {
 		return &p, nil
@@ -30,6 +27,15 @@ func (Column) Objects(_ *schema.Schema, c *schema.Column) (column.ObjectEncoder,
 		return nil, err
 	}
 	return &objects{plainObjects: p, functions: f, block: hostBlock}, nil
+}
+
+// plainObjectsOf returns the encoder of a column as far as there are no hash functions. Its dimensions may not be known yet.
+func plainObjectsOf(c *schema.Column) (p plainObjects, err error) {
+	p = plainObjects{dims: c.Dims, keep: cmp.Or(c.Storage, c.Keep), store: c.Store}
+	if distance.Nearest(c) {
+		p.metric, err = distance.ParseMetric(c.Metric)
+	}
+	return p, err
 }
 
 // plainObjects reads vectors that have no keywords.
@@ -53,6 +59,17 @@ func (o *plainObjects) Encode(dst *schema.Values, cell *schema.Cell) (err error)
 	if err := check(x, o.dims); err != nil {
 		return err
 	}
+	if err := o.takes(x); err != nil {
+		return err
+	}
+	if o.keep == keepNothing && o.store {
+		dst.JSON = appendJSON(dst.JSON, x)
+	}
+	return nil
+}
+
+// takes says why a vector cannot be compared or kept, whatever its dimensions.
+func (o *plainObjects) takes(x []float32) error {
 	if o.metric.Kind != "" {
 		if err := o.metric.Admits(x); err != nil {
 			return err
@@ -63,9 +80,6 @@ func (o *plainObjects) Encode(dst *schema.Values, cell *schema.Cell) (err error)
 			return fmt.Errorf("element %d is %v, and elements that are stored as u8 are integers from 0 to 255", at, x[at])
 		}
 		return fmt.Errorf("element %d is %v, which is no 16-bit float: build with storage: f32", at, x[at])
-	}
-	if o.keep == keepNothing && o.store {
-		dst.JSON = appendJSON(dst.JSON, x)
 	}
 	return nil
 }

@@ -79,6 +79,17 @@ func appendTree(dst []float32, t value.Tree) ([]float32, error) {
 
 // check says why numbers are no vector of so many dimensions.
 func check(x []float32, dims int) error {
+	if err := finite(x); err != nil {
+		return err
+	}
+	if len(x) != dims {
+		return fmt.Errorf("has %d elements, and vectors of the column have %d", len(x), dims)
+	}
+	return nil
+}
+
+// finite says which number is none.
+func finite(x []float32) error {
 	for i, v := range x {
 		switch v := float64(v); {
 		case math.IsNaN(v):
@@ -86,9 +97,6 @@ func check(x []float32, dims int) error {
 		case math.IsInf(v, 0):
 			return fmt.Errorf("element %d is infinite, or larger than a float32 can be", i)
 		}
-	}
-	if len(x) != dims {
-		return fmt.Errorf("has %d elements, and vectors of the column have %d", len(x), dims)
 	}
 	return nil
 }
