@@ -298,8 +298,8 @@ func (j *jsonLines) number(cell *schema.Cell, raw jsontext.Value) {
 	switch {
 	case raw.Kind() == '0' && err == nil && len(cell.Vector) < MaxVector:
 		cell.Vector = append(cell.Vector, float32(v))
-	case cell.Fault == "":
-		cell.Fault = fmt.Sprintf("element %d of the vector is %.40s: a vector is at most %d finite numbers", len(cell.Vector), raw, MaxVector)
+	default:
+		notNumber(cell, string(raw))
 	}
 }
 

@@ -31,6 +31,7 @@ type parquetLeaf struct {
 	columns []int // of the schema, or keyColumn
 	parts   []parquetPart
 	text    func(parquet.Value) (text string, number bool)
+	list    int // the least definition level of what is an element of a list, null or not; 0: the field is no list
 }
 
 // parquetPart is where a value goes that a column is made of, among others.
@@ -109,7 +110,7 @@ func (p *parquetRows) match(s *parquet.Schema) (fields []int, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: field %q %w", p.r.name, name, err)
 		}
-		p.leaves, fields = append(p.leaves, parquetLeaf{columns, parts, text}), append(fields, i)
+		p.leaves, fields = append(p.leaves, parquetLeaf{columns, parts, text, listLevel(s, path)}), append(fields, i)
 	}
 	var names []string
 	for _, field := range s.Fields() {
@@ -127,6 +128,22 @@ func (p *parquetRows) match(s *parquet.Schema) (fields []int, err error) {
 		return nil, fmt.Errorf("%s: has no key field %q%s; its fields are %s", p.r.name, shape.key, didYouMean(shape.key, names), schema.List(names))
 	}
 	return fields, nil
+}
+
+// listLevel is the definition level of the list on a path, 0 where there is none: what has less is an empty list, or no list.
+func listLevel(s *parquet.Schema, path []string) (level int) {
+	node := parquet.Node(s)
+	for _, name := range path {
+		at := slices.IndexFunc(node.Fields(), func(f parquet.Field) bool { return f.Name() == name })
+		node = node.Fields()[at]
+		if node.Optional() || node.Repeated() {
+			level++
+		}
+		if node.Repeated() {
+			return level
+		}
+	}
+	return 0
 }
 
 // parts are the places of a field in columns that are made of several.
@@ -191,6 +208,9 @@ func (p *parquetRows) next(rec *schema.Record) (err error) {
 func (p *parquetRows) field(rec *schema.Record, leaf *parquetLeaf, values []parquet.Value) error {
 	for _, value := range values {
 		if value.IsNull() {
+			if leaf.list > 0 && value.DefinitionLevel() >= leaf.list {
+				p.null(rec, leaf)
+			}
 			continue
 		}
 		for _, part := range leaf.parts {
@@ -206,12 +226,28 @@ func (p *parquetRows) field(rec *schema.Record, leaf *parquetLeaf, values []parq
 		for _, column := range leaf.columns {
 			if column == keyColumn {
 				p.r.shape.setKey(rec, text)
-			} else if err := p.add(&rec.Cells[column], column, text, number); err != nil {
-				return err
+			} else {
+				p.add(&rec.Cells[column], column, text, number)
 			}
 		}
 	}
 	return nil
+}
+
+// null takes notice of an element of a list that is null. Lists of values have fewer for it, as in JSON; where elements have their places, as in vectors, those
+// after it would have others, so that the cell is at fault.
+func (p *parquetRows) null(rec *schema.Record, leaf *parquetLeaf) {
+	for _, column := range leaf.columns {
+		if column == keyColumn {
+			continue
+		}
+		switch cell := &rec.Cells[column]; p.r.shape.columns[column].Type {
+		case schema.VectorColumn:
+			notNumber(cell, "null")
+		case schema.PointColumn:
+			cell.Fault = "a coordinate is null: a point is a latitude and a longitude in degrees"
+		}
+	}
 }
 
 // fill sees to it that a row is at hand.
@@ -248,15 +284,16 @@ func (p *parquetRows) vector(cell *schema.Cell, column int, value parquet.Value)
 }
 
 // add adds a value of a field to the cell of a column.
-func (p *parquetRows) add(cell *schema.Cell, column int, text string, number bool) error {
+func (p *parquetRows) add(cell *schema.Cell, column int, text string, number bool) {
 	c := &p.r.shape.columns[column]
 	switch {
 	case c.Type == schema.VectorColumn && number:
 		v, err := strconv.ParseFloat(text, 32)
 		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) || len(cell.Vector) == MaxVector {
-			return p.r.bad(p.n, "column %q: element %d is %s: a vector is at most %d finite numbers", c.Name, len(cell.Vector), text, MaxVector)
+			notNumber(cell, text)
+		} else {
+			cell.Vector = append(cell.Vector, float32(v))
 		}
-		cell.Vector = append(cell.Vector, float32(v))
 	case c.Type == schema.PayloadColumn && number && cell.JSON == nil && len(cell.Values) == 0 && json.Valid([]byte(text)):
 		cell.JSON = json.RawMessage(text)
 	case c.Type == schema.PayloadColumn && cell.JSON != nil: // a list after all
@@ -269,5 +306,4 @@ func (p *parquetRows) add(cell *schema.Cell, column int, text string, number boo
 	default:
 		p.r.shape.add(cell, column, text)
 	}
-	return nil
 }

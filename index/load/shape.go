@@ -1,6 +1,7 @@
 package load
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -72,6 +73,13 @@ func (s *shape) meant(column int, value string) string {
 		}
 	}
 	return value
+}
+
+// notNumber notes that the next element of a vector is none that a vector can have.
+func notNumber(cell *schema.Cell, text string) {
+	if cell.Fault == "" {
+		cell.Fault = fmt.Sprintf("element %d of the vector is %.40s: a vector is at most %d finite numbers", len(cell.Vector), text, MaxVector)
+	}
 }
 
 // isMissing tells whether a trimmed value is one of the schema's words for a missing value.

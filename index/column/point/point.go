@@ -100,11 +100,11 @@ func read(cell *schema.Cell) (p distance.Point, err error) {
 // readJSON reads an array of two numbers, or an object of lat and lon.
 func readJSON(data []byte) (p distance.Point, err error) {
 	if data = bytes.TrimSpace(data); len(data) > 0 && data[0] == '[' {
-		var numbers []float64
-		if json.Unmarshal(data, &numbers) != nil || len(numbers) != 2 {
+		var numbers []*float64 // null is no 0
+		if json.Unmarshal(data, &numbers) != nil || len(numbers) != 2 || numbers[0] == nil || numbers[1] == nil {
 			return p, errForm
 		}
-		return distance.Point{Lat: numbers[0], Lon: numbers[1]}, nil
+		return distance.Point{Lat: *numbers[0], Lon: *numbers[1]}, nil
 	}
 	var fields struct{ Lat, Lon *float64 }
 	decoder := json.NewDecoder(bytes.NewReader(data))
