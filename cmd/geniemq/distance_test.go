@@ -30,7 +30,7 @@ columns:
 	if built.code != exitDone {
 		t.Fatal(built.err)
 	}
-	for _, want := range []string{"the latitude is 91", "of which 1 have no value", `"x" is no number`, "element 0 is 0.1, which is no 16-bit float"} {
+	for _, want := range []string{"the latitude is 91", "only 1 of the 2 input columns that it is made of have a value", `"x" is no number`, "element 0 is 0.1, which is no 16-bit float"} {
 		if !strings.Contains(built.err, want) {
 			t.Errorf("build does not say %q:\n%s", want, built.err)
 		}

@@ -151,9 +151,7 @@ func (d *delimited) gather(rec *schema.Record, fields []string) error {
 			}
 			d.texts = append(d.texts, fields[field])
 		}
-		if err := d.r.shape.gather(&rec.Cells[column], column, d.texts); err != nil {
-			return d.r.bad(rec.Line, "%v", err)
-		}
+		d.r.shape.gather(&rec.Cells[column], column, d.texts)
 	}
 	return nil
 }

@@ -72,14 +72,14 @@ func digits(s string) int {
 	return len(s) - len(strings.TrimLeft(s, "0123456789"))
 }
 
-// gather makes the cell of a column of the texts of several input columns. All have a value, or none.
-func (s *shape) gather(cell *schema.Cell, column int, texts []string) error {
+// gather makes the cell of a column of the texts of several input columns. Where none has a value it is missing; where some have, it is at fault, as a list is in
+// which a number is missing.
+func (s *shape) gather(cell *schema.Cell, column int, texts []string) {
 	first := len(cell.Values)
 	for _, text := range texts {
 		s.addValue(cell, column, text)
 	}
 	if n := len(cell.Values) - first; n > 0 && n < len(texts) {
-		return fmt.Errorf("column %q is made of %d input columns, of which %d have no value", s.columns[column].Name, len(texts), len(texts)-n)
+		cell.Fault = fmt.Sprintf("only %d of the %d input columns that it is made of have a value: it takes all of them, and is missing where none has one", n, len(texts))
 	}
-	return nil
 }

@@ -152,9 +152,7 @@ func (j *jsonLines) object(rec *schema.Record, line []byte) error {
 	if _, err := j.json.ReadToken(); err != nil {
 		return err
 	}
-	if err := j.gather(rec); err != nil {
-		return err
-	}
+	j.gather(rec)
 	if rest := line[j.json.InputOffset():]; len(bytes.TrimSpace(rest)) > 0 {
 		return errors.New("has text after its object: JSON Lines is one object per line")
 	}
@@ -222,7 +220,7 @@ func (j *jsonLines) element(name string, raw jsontext.Value) error {
 }
 
 // gather fills the cells of columns that are made of several fields.
-func (j *jsonLines) gather(rec *schema.Record) error {
+func (j *jsonLines) gather(rec *schema.Record) {
 	for i := range j.from {
 		g := &j.from[i]
 		if g.fault != "" && j.r.shape.used(g.column) {
@@ -237,11 +235,8 @@ func (j *jsonLines) gather(rec *schema.Record) error {
 		if len(at) > 0 {
 			texts = append(texts, make([]string, len(missing))...) // which have no value
 		}
-		if err := j.r.shape.gather(&rec.Cells[g.column], g.column, texts); err != nil {
-			return err
-		}
+		j.r.shape.gather(&rec.Cells[g.column], g.column, texts)
 	}
-	return nil
 }
 
 // keyField reads the key.

@@ -105,6 +105,9 @@ func (p *parquetRows) match(s *parquet.Schema) (fields []int, err error) {
 		if !ok || found[name] || leaf.MaxRepetitionLevel > 1 || leaf.MaxRepetitionLevel == 0 && len(path) > 1 {
 			return nil, fmt.Errorf("%s: field %q is nested: a column is a value or a list of values; flatten it first", p.r.name, name)
 		}
+		if parts != nil && leaf.MaxRepetitionLevel > 0 {
+			return nil, fmt.Errorf("%s: field %q is a list, and a column is made of fields with one value each: leave it out of from", p.r.name, name)
+		}
 		found[name] = true
 		text, err := columnar.Text(leaf.Node.Type())
 		if err != nil {
@@ -191,11 +194,8 @@ func (p *parquetRows) next(rec *schema.Record) (err error) {
 		}
 	}
 	for column, texts := range p.from {
-		if texts == nil {
-			continue
-		}
-		if err := p.r.shape.gather(&rec.Cells[column], column, texts); err != nil {
-			return p.r.bad(p.n, "%v", err)
+		if texts != nil {
+			p.r.shape.gather(&rec.Cells[column], column, texts)
 		}
 	}
 	if p.r.shape.key != "" && rec.Key == "" {
