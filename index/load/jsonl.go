@@ -2,11 +2,9 @@ package load
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -18,14 +16,12 @@ import (
 // jsonLines decodes JSON Lines: one object per line, its fields matched to columns by name.
 type jsonLines struct {
 	*lines
+	*jsonCells
 	input   bytes.Reader
 	json    *jsontext.Decoder
-	list    bytes.Reader      // what inner reads
-	inner   *jsontext.Decoder // of an array within the object
-	columns map[string]int    // of the columns that are used
+	columns map[string]int // of the columns that are used
 	paths   map[string][]within
 	key     string
-	text    []byte // unquoted string, reused
 	several []byte // a list of values, reused
 	from    []gathered
 }
@@ -44,8 +40,8 @@ type gathered struct {
 }
 
 func newJSONL(r *Reader) (decoder, error) {
-	j := &jsonLines{lines: newLines(r), columns: make(map[string]int), paths: make(map[string][]within), key: r.shape.key}
-	j.json, j.inner = jsontext.NewDecoder(&j.input), jsontext.NewDecoder(&j.list)
+	j := &jsonLines{lines: newLines(r), jsonCells: newJSONCells(r.shape), columns: make(map[string]int), paths: make(map[string][]within), key: r.shape.key}
+	j.json = jsontext.NewDecoder(&j.input)
 	j.leads(j.key, -1)
 	for i, c := range r.shape.columns {
 		switch {
@@ -252,131 +248,6 @@ func (j *jsonLines) keyField(rec *schema.Record, raw jsontext.Value) error {
 		rec.Key = ""
 	}
 	return nil
-}
-
-// field adds the value of a column.
-func (j *jsonLines) field(cell *schema.Cell, column int, raw jsontext.Value) error {
-	if j.r.shape.columns[column].Type.Nested() || raw.Kind() != '[' {
-		return j.value(cell, column, raw)
-	}
-	j.list.Reset(raw)
-	j.inner.Reset(&j.list)
-	if _, err := j.inner.ReadToken(); err != nil {
-		return err
-	}
-	vector := j.r.shape.columns[column].Type == schema.VectorColumn
-	for j.inner.PeekKind() != ']' {
-		raw, err := j.inner.ReadValue()
-		if err != nil {
-			return err
-		}
-		if vector {
-			j.number(cell, raw)
-			continue
-		}
-		text, isScalar, err := j.scalar(raw)
-		switch {
-		case err != nil:
-			return err
-		case isScalar:
-			j.add(cell, text, j.meant(column, raw, text))
-		case raw.Kind() != 'n':
-			j.nested(cell, column, raw)
-		}
-	}
-	return nil
-}
-
-// number adds a number to the cell of a vector column.
-func (j *jsonLines) number(cell *schema.Cell, raw jsontext.Value) {
-	v, err := strconv.ParseFloat(string(raw), 32)
-	switch {
-	case raw.Kind() == '0' && err == nil && len(cell.Vector) < MaxVector:
-		cell.Vector = append(cell.Vector, float32(v))
-	default:
-		notNumber(cell, string(raw))
-	}
-}
-
-// value adds one JSON value to the cell of a column.
-func (j *jsonLines) value(cell *schema.Cell, column int, raw jsontext.Value) error {
-	if raw.Kind() == 'n' {
-		return nil
-	}
-	text, isScalar, err := j.scalar(raw)
-	if err != nil {
-		return err
-	}
-	c := &j.r.shape.columns[column]
-	if c.Type.Nested() {
-		if !isScalar || j.add(cell, text, text) {
-			cell.JSON = json.RawMessage(bytes.Clone(raw))
-		}
-		return nil
-	}
-	if !isScalar {
-		j.nested(cell, column, raw)
-		return nil
-	}
-	if c.Split != "" && raw.Kind() == '"' {
-		j.r.shape.add(cell, column, text)
-	} else {
-		j.add(cell, text, j.meant(column, raw, text))
-	}
-	return nil
-}
-
-// meant is the text that a scalar stands for in a column. For categories and elements of records a number that is written with a point or an exponent
-// is the number, as it is in a query: 5.0 is 5. One of digits alone stays as it is written, since it may be a code with more digits than numbers keep.
-func (j *jsonLines) meant(column int, raw jsontext.Value, text string) string {
-	t := j.r.shape.columns[column].Type
-	if raw.Kind() == '"' || t == schema.DateColumn { // times that are counted may be numbers; numbers that are such need no notation
-		return j.r.shape.meant(column, text)
-	}
-	if raw.Kind() != '0' || !j.r.schema.Kind.Mixed() || t != schema.CategoryColumn && t != schema.SetColumn || text != "-0" && !strings.ContainsAny(text, ".eE") {
-		return text
-	}
-	v, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		return text // beyond what numbers keep
-	}
-	return schema.NumberText(v)
-}
-
-// add adds what a text means, unless as it stands it means that there is no value.
-func (j *jsonLines) add(cell *schema.Cell, text, meant string) bool {
-	missing := j.r.shape.isMissing(strings.TrimSpace(text))
-	if !missing {
-		cell.Values = append(cell.Values, meant)
-	}
-	return !missing
-}
-
-// scalar returns the text of a string, a number (its literal) or a boolean.
-func (j *jsonLines) scalar(raw jsontext.Value) (text string, ok bool, err error) {
-	switch raw.Kind() {
-	case '"':
-		if j.text, err = jsontext.AppendUnquote(j.text[:0], raw); err != nil {
-			return "", false, err
-		}
-		return string(j.text), true, nil
-	case '0', 't', 'f':
-		return string(raw), true, nil
-	}
-	return "", false, nil
-}
-
-// nested notes that a column cannot have a value.
-func (j *jsonLines) nested(cell *schema.Cell, column int, raw jsontext.Value) {
-	if cell.Fault != "" {
-		return
-	}
-	what, name := "an object", j.r.shape.columns[column].Name
-	if raw.Kind() == '[' {
-		what = "a list within a list"
-	}
-	cell.Fault = fmt.Sprintf("%.40s is %s, but a %s column takes strings, numbers, booleans and lists of them; a column called %s.x has the field x of objects, "+
-		"payload columns store nested values, tree and graph columns take theirs", raw, what, j.r.shape.columns[column].Type, name)
 }
 
 // explainJSON turns a decoder's error into a reason without the decoder's name.

@@ -14,12 +14,13 @@ import (
 type shape struct {
 	columns []schema.Column
 	missing []string
+	mixed   bool              // columns of all types may stand side by side
 	key     string            // name of the key column, "" for none
 	read    []notation.Reader // by column: how its values are written; nil: as they are meant
 }
 
 func newShape(s *schema.Schema) *shape {
-	shape := &shape{columns: s.Columns, missing: s.Missing, key: s.Key, read: make([]notation.Reader, len(s.Columns))}
+	shape := &shape{columns: s.Columns, missing: s.Missing, mixed: s.Kind.Mixed(), key: s.Key, read: make([]notation.Reader, len(s.Columns))}
 	for i := range s.Columns {
 		c := &s.Columns[i]
 		switch {
