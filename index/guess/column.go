@@ -218,7 +218,7 @@ func (c *Column) guess(missing []string) {
 		c.guessList()
 		return
 	}
-	for _, try := range []func() bool{c.guessBool, c.guessNumber, c.guessDate, c.guessPoint, c.guessVector, c.guessSet} {
+	for _, try := range []func() bool{c.guessBool, c.guessNumber, c.guessDate, c.guessPoint, c.guessVector, c.guessArrays, c.guessSet} {
 		if try() {
 			return
 		}
@@ -498,6 +498,33 @@ func (c *Column) guessVector() bool {
 	if width < 8 {
 		c.Unsure = "it may be a set of numbers"
 	}
+	return true
+}
+
+// guessArrays finds cells that are JSON arrays of texts and numbers, which columns of sets read as lists. Cells of one element may stand by themselves.
+func (c *Column) guessArrays() bool {
+	texts, arrays := c.values.texts, 0
+	for _, text := range texts {
+		var list []any
+		if !strings.HasPrefix(text, "[") || json.Unmarshal([]byte(text), &list) != nil {
+			continue
+		}
+		if slices.ContainsFunc(list, func(e any) bool {
+			switch e.(type) {
+			case map[string]any, []any:
+				return true
+			}
+			return false
+		}) {
+			return false
+		}
+		arrays++
+	}
+	if !nearlyAll(float64(arrays)/float64(len(texts)), len(texts)) {
+		return false
+	}
+	c.Type, c.Store = schema.SetColumn, true
+	c.Why = fmt.Sprintf("JSON arrays, such as %q", example(texts, func(t string) bool { return strings.HasPrefix(t, "[") }))
 	return true
 }
 

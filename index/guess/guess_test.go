@@ -117,6 +117,8 @@ func TestMade(t *testing.T) {
 		{"a key that is none", "a.csv", repeated("id,v\n", "1,%d\n", 30), "id:category v:number", ""},
 		{"booleans", "a.csv", repeated("a,b\n", "yes,True\nno,FALSE\n", 10), "a:bool b:bool", ""},
 		{"lists", "a.csv", repeated("n,tags\n", "%d,red|blue\n%d,blue|green\n%d,red\n", 10), "n:number tags:set/|", ""},
+		{"lists in JSON", "a.csv", repeated("n,tags\n", "%d,\"[\"\"red\"\",\"\"blue\"\"]\"\n%d,\"[\"\"blue\"\"]\"\n%d,[]\n", 10), "n:number tags:set", ""},
+		{"lists within lists in JSON", "a.csv", repeated("n,tags\n", "%d,\"[[\"\"red\"\"],[\"\"blue\"\"]]\"\n", 10), "n:number tags:set/,?", ""},
 		{"dates that may be two things", "a.csv", repeated("n,day\n", "%d,03/04/2024\n", 20), "n:number day:date(DD/MM/YYYY)?", ""},
 		{"dates that may not", "a.csv", repeated("n,day\n", "%d,03/24/2024\n", 20), "n:number day:date(MM/DD/YYYY)", ""},
 		{"thousands or decimals", "a.csv", repeated("n,v\n", "%d,\"1,234\"\n", 20), "n:number v:number(1,234.5)?", ""},

@@ -31,11 +31,12 @@ type delimited struct {
 	at     []int   // field of each schema column, -1: absent (skipped columns, and those of from)
 	from   [][]int // by schema column: the fields that it is made of
 	texts  []string
+	cells  *jsonCells
 	key    int // field of the key, -1 for none
 }
 
 func newDelimited(r *Reader, open func(*Reader) fieldSource) (decoder, error) {
-	d := &delimited{r: r, open: open, source: open(r), at: make([]int, len(r.shape.columns)), key: -1}
+	d := &delimited{r: r, open: open, source: open(r), cells: newJSONCells(r.shape), at: make([]int, len(r.shape.columns)), key: -1}
 	if r.schema.Header != nil && !*r.schema.Header {
 		return d, d.byPosition()
 	}
@@ -44,7 +45,7 @@ func newDelimited(r *Reader, open func(*Reader) fieldSource) (decoder, error) {
 
 // again returns a decoder of another part of the source: what the header says is known.
 func (d *delimited) again(r *Reader) decoder {
-	return &delimited{r: r, open: d.open, source: d.open(r), width: d.width, named: d.named, at: d.at, from: d.from, key: d.key}
+	return &delimited{r: r, open: d.open, source: d.open(r), cells: newJSONCells(r.shape), width: d.width, named: d.named, at: d.at, from: d.from, key: d.key}
 }
 
 // byPosition matches columns to fields one to one, for sources without a header. Columns that are made of others have no field of their own.
@@ -254,8 +255,14 @@ func (d *delimited) next(rec *schema.Record) error {
 			return d.r.bad(line, "key column %s is empty, and every record needs a key", shape.key)
 		}
 	}
-	if invalid := shape.setCells(rec, fields, d.at); invalid >= 0 {
-		return d.unreadable(line, fields, invalid)
+	for i, field := range d.at {
+		switch {
+		case !shape.used(i) || field < 0:
+		case !readable(fields[field]):
+			return d.unreadable(line, fields, field)
+		default:
+			d.cells.written(&rec.Cells[i], i, fields[field])
+		}
 	}
 	return d.gather(rec, fields)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/geniemq/geniemq/index/schema"
 )
 
-// jsonCells makes cells of JSON values: of fields of JSON Lines. It is for one goroutine.
+// jsonCells makes cells of JSON values: of fields of JSON Lines, and of cells of text that are an array. It is for one goroutine.
 type jsonCells struct {
 	shape *shape
 	list  bytes.Reader      // what inner reads
@@ -24,6 +24,19 @@ func newJSONCells(s *shape) *jsonCells {
 	j := &jsonCells{shape: s}
 	j.inner = jsontext.NewDecoder(&j.list)
 	return j
+}
+
+// written adds a text of a format that has texts alone to the cell of a column. A set that is written as a JSON array is that list, as vectors, trees and graphs are
+// read that are written so, unless the column names a separator. A string of JSON or Parquet is taken as it stands: who wrote it could have written a list.
+func (j *jsonCells) written(cell *schema.Cell, column int, text string) {
+	if c := &j.shape.columns[column]; c.Type == schema.SetColumn && c.Split == "" {
+		list := strings.TrimSpace(text)
+		if strings.HasPrefix(list, "[") && strings.HasSuffix(list, "]") && !j.shape.isMissing(list) && jsontext.Value(list).IsValid() &&
+			j.field(cell, column, jsontext.Value(list)) == nil {
+			return
+		}
+	}
+	j.shape.add(cell, column, text)
 }
 
 // field adds the value of a column.

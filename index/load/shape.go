@@ -96,19 +96,3 @@ func (s *shape) setKey(rec *schema.Record, key string) bool {
 	rec.Key = strings.TrimSpace(key)
 	return rec.Key != "" && !s.isMissing(rec.Key)
 }
-
-// setCells fills rec from the fields of a delimited record: fields[at[i]] is the text of column i, at[i] < 0
-// when the source does not have it, which only a skipped column may be. It returns the position of the first
-// used field that is not readable, or -1.
-func (s *shape) setCells(rec *schema.Record, fields []string, at []int) (invalid int) {
-	for i, field := range at {
-		if !s.used(i) || field < 0 {
-			continue
-		}
-		if !readable(fields[field]) {
-			return field
-		}
-		s.add(&rec.Cells[i], i, fields[field])
-	}
-	return -1
-}

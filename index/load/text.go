@@ -11,6 +11,7 @@ import (
 // textLines decodes one record per line: the line is the cell of one column.
 type textLines struct {
 	*lines
+	cells  *jsonCells
 	column int
 }
 
@@ -23,7 +24,7 @@ func newText(r *Reader) (decoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &textLines{newLines(r), column}, nil
+	return &textLines{newLines(r), newJSONCells(r.shape), column}, nil
 }
 
 // lineColumn returns the column that a line is the cell of: the only text column, or else the only indexed one.
@@ -61,7 +62,7 @@ func (t *textLines) next(rec *schema.Record) error {
 	}
 	// A blank line is an object without keywords whatever Schema.Missing says: skipping it would shift the ids.
 	if text := strings.TrimSpace(string(line)); text != "" {
-		t.r.shape.add(&rec.Cells[t.column], t.column, text)
+		t.cells.written(&rec.Cells[t.column], t.column, text)
 	}
 	return nil
 }
