@@ -284,7 +284,7 @@ func Parse(data []byte, check ColumnCheck) (*Schema, error) {
 			faults = append(faults, errors.New("a schema is one YAML document; nothing may follow it"))
 		}
 	}
-	if err := errors.Join(append(faults, s.Check(check))...); err != nil {
+	if err := errors.Join(append(append(faults, zeros(data)...), s.Check(check))...); err != nil {
 		return nil, err
 	}
 	return s, nil

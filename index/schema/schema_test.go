@@ -165,6 +165,26 @@ columns:
 			`column "d": edges "log" is unknown`, `column "d": ngram belongs`, `column "d": layout rare is for`,
 			`column "v": type "matrix" is unknown`,
 		}},
+		{`
+name: a
+input: {skip_lines: 0}
+rescore: {by: l2, column: v, candidates: 0}
+columns:
+- {name: n, type: number, buckets: 0}
+- {name: e, type: number, edges: exact, buckets: 0}
+- {name: v, type: vector, buckets: 0, functions: 0, dims: 0, width: 0, recall: 0.0, seed: 0, reach: 0}
+- {name: w, type: vector, metric: l2, index: [permutation], permutation: {permutants: 0, fraction: .0, seed: 0}}
+- {name: s, type: set, minhash: 0, idf_scale: 0}
+- {name: c, type: string, ngram: 0}
+- {name: t, type: text, ngrams: 0, idf_scale: }
+`, []string{
+			"line 4: rescore.candidates is 0, and must be more: leave it out for the default",
+			`line 6: column "n": buckets is 0`, `line 7: column "e": buckets is 0`,
+			`line 8: column "v": buckets is 0`, `line 8: column "v": functions is 0`, `line 8: column "v": dims is 0`, `line 8: column "v": width is 0`, `line 8: column "v": recall is 0`,
+			`line 9: column "w": permutation.permutants is 0`, `line 9: column "w": permutation.fraction is 0`,
+			`line 10: column "s": minhash is 0`, `line 10: column "s": idf_scale is 0`, `line 11: column "c": ngram is 0`, `line 12: column "t": ngrams is 0`,
+		}},
+		{"name: a\nkind: sequences\nngram: 0", []string{"line 3: ngram is 0"}},
 		{"name: a\nkind: sequences\nngram: 9\ncolumns: [{name: x, type: text}, {name: y, type: text}, {name: z, type: number}]", []string{
 			"ngram 9: must be 1 to 8", "exactly one column of type text, not 2", `column "z": type number: sequences`,
 		}},
