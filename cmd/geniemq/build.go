@@ -214,7 +214,7 @@ func (c *cli) addInputs(ctx context.Context, next func(*schema.Record) error, in
 	if fault := filled.TooManyInvalid(objects.Fillings(), summary.share); fault != "" {
 		return fmt.Errorf("%s\nmore than --max-bad %s: say in the schema how it is written (parse), or of which type it is", fault, opts.maxBad)
 	}
-	if summary.warnings = in.Options.Columns.Warnings(); summary.records == 0 {
+	if summary.warnings = append(in.Options.Columns.Warnings(), filled.Unusable(in.Schema, objects.Fillings())...); summary.records == 0 {
 		summary.warnings = []string{"the input has no records, so the index has no objects and no query finds anything"}
 	}
 	for _, warning := range summary.warnings {

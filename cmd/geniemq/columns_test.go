@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -40,7 +41,8 @@ func TestBuildWarnsOfEmptyColumns(t *testing.T) {
 		"bad records do not count": {"columns: [{name: price, type: number}, {name: size, type: number}]",
 			map[string]string{"1.jsonl": `{"price":1,"size":1,"size":2}` + "\n" + `{"size":1}` + "\n"}, []string{`column "price" had`}},
 		"objects are no values": {"columns: [{name: price, type: number}, {name: size, type: number}]",
-			map[string]string{"1.jsonl": `{"price":{"x":1},"size":1}` + "\n"}, []string{`column "price" had`}},
+			map[string]string{"1.jsonl": `{"price":{"x":1},"size":1}` + "\n"}, []string{`column "price": none of its values can be used (invalid: 1), so nothing is found by it; the first one: line 1: {"x":1} is an object`}},
+		"one value can be used": {"columns: [{name: price, type: number}]", map[string]string{"1.csv": "price\nx\ny\n1\n"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := filepath.Join(dir, strings.ReplaceAll(name, " ", "-"))
@@ -67,5 +69,36 @@ func TestBuildWarnsOfEmptyColumns(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A column of whose values none can be used makes such an index too. build says so with --quiet, with an example and with what to do.
+func TestBuildWarnsOfUnusableColumns(t *testing.T) {
+	dir := t.TempDir()
+	data := write(t, dir, "a.jsonl", strings.Repeat(`{"v":[1,2,0.3],"n":"x","d":"soon","b":"maybe","ok":1}`+"\n", 70))
+	for column, want := range map[string][]string{
+		"{name: v, type: vector, dims: 2}":                          {"line 1: has 3 elements, and vectors of the column have 2; correct what the schema says of it (dims"},
+		"{name: v, type: vector, metric: l2, dims: 4}":              {"line 1: has 3 elements, and vectors of the column have 4; correct what"},
+		"{name: v, type: vector, dims: 3, keep: u8}":                {"line 1: element 2 is 0.3, and elements that are stored as u8 are integers from 0 to 255; correct what"},
+		"{name: v, type: vector, dims: 3, storage: u8}":             {"line 1: element 2 is 0.3, and elements"},
+		"{name: n, type: number}, {name: d, type: date}":            {`line 1: "x" is not a finite decimal number`, `(parse), or of which type`},
+		"{name: b, type: bool}":                                     {`line 1: "maybe" is`},
+		"{name: v, type: vector, dims: 3}, {name: b, type: string}": nil,
+	} {
+		schema := write(t, dir, "s.yaml", "name: x\ncolumns: ["+column+", {name: ok, type: number}]\n")
+		quiet := command(t, "", nil, "build", "--quiet", "--schema", schema, "--output", dir+"/x.gmq", data)
+		if quiet.code != exitDone || strings.Count(quiet.err, "warning: column ") != len(want) || strings.Count(quiet.err, "\n") != len(want) {
+			t.Errorf("%s: %q", column, quiet.err)
+			continue
+		}
+		told := command(t, "", nil, "build", "--quiet=false", "--report", "json", "--schema", schema, "--output", dir+"/x.gmq", data)
+		for i, line := range slices.Collect(strings.Lines(quiet.err)) {
+			if !strings.Contains(line, "none of its values can be used (invalid: 70), so nothing is found by it") || !strings.Contains(line, want[i]) {
+				t.Errorf("%s: %q, want %q", column, line, want[i])
+			}
+			if !strings.Contains(told.out, "none of its values can be used (invalid: 70)") {
+				t.Errorf("%s: the report does not tell: %s", column, told.out)
+			}
+		}
 	}
 }

@@ -11,7 +11,8 @@ import (
 
 // Columns notes, over all sources of an index, which of a schema's columns ever had a value, and what the data have instead
 // of those that had none. A column whose name is misspelt is no fault of any record, since records may lack fields; but one
-// that never had a value makes an index in which nothing can be found by it. It is for one goroutine.
+// that never had a value makes an index in which nothing can be found by it. Whether columns take their values is not known
+// here. It is for one goroutine.
 type Columns struct {
 	shape  *shape
 	filled []bool // by column: skipped ones are taken for filled
@@ -46,7 +47,7 @@ func (c *Columns) record(rec *schema.Record) {
 		return
 	}
 	for i := range rec.Cells {
-		if !c.filled[i] && !rec.Cells[i].Empty() && rec.Cells[i].Fault == "" {
+		if !c.filled[i] && !rec.Cells[i].Empty() {
 			c.filled[i] = true
 			c.empty--
 		}

@@ -125,6 +125,30 @@ func TooManyInvalid(fillings filling.Columns, share float64) string {
 	return ""
 }
 
+// Unusable are sentences about the columns of a schema all of whose values are invalid, each with one of these and with what to do.
+func Unusable(s *schema.Schema, fillings filling.Columns) (warnings []string) {
+	for i, f := range fillings {
+		if f.Filled > 0 || f.Invalid == 0 {
+			continue
+		}
+		example := f.Examples[0]
+		warnings = append(warnings, fmt.Sprintf("column %q: none of its values can be used (invalid: %d), so nothing is found by it; the first one: line %d: %s; %s",
+			f.Name, f.Invalid, example.Line, example.Reason, correction(s.Columns[i].Type)))
+	}
+	return warnings
+}
+
+// correction is what is likely to be wrong about a column of whose values none can be used.
+func correction(t schema.ColumnType) string {
+	switch t {
+	case schema.VectorColumn:
+		return "correct what the schema says of it (dims, storage, keep), or leave that out"
+	case schema.NumberColumn, schema.DateColumn:
+		return "say in the schema how it is written (parse), or of which type it is"
+	}
+	return "say in the schema of which type it is"
+}
+
 // Table writes the columns for people.
 func (r *Report) Table(p *table.Page) {
 	columns := []table.Column{table.Text("column").Kept(), table.Text("type"), table.Number("filled").Kept(), table.Number("missing").Kept()}
