@@ -150,9 +150,7 @@ func (c *cli) build(ctx context.Context, opts buildOptions) (err error) {
 		return progress.New(c.err, isTerminal(c.err) && !opts.quiet, what, progress.Options{Total: bytes, Bytes: true})
 	}}
 	defer in.Close()
-	next, err := index.Builtin().Learn(spec, func(rec *schema.Record) error { return in.Next(ctx, rec) }, func(err error) bool {
-		return inputs.Skippable(err) || errors.Is(err, inputs.ErrEnd)
-	})
+	next, err := learn(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -189,6 +187,19 @@ func (c *cli) build(ctx context.Context, opts buildOptions) (err error) {
 		return err
 	}
 	return c.reportBuild(&opts, summary, objects.Fillings())
+}
+
+// learn learns from inputs what their schema leaves open, and returns what gives their records.
+func learn(ctx context.Context, in *inputs.Files) (next func(*schema.Record) error, err error) {
+	next, err = index.Builtin().Learn(in.Schema, func(rec *schema.Record) error { return in.Next(ctx, rec) }, func(err error) bool {
+		return inputs.Skippable(err) || errors.Is(err, inputs.ErrEnd)
+	})
+	if absent := (*index.NoValueError)(nil); errors.As(err, &absent) {
+		if instead := in.Options.Columns.Instead(absent.Column); instead != "" { // more is known than that there is no value
+			err = fmt.Errorf("column %q had no value in the records that were read%s", absent.Column, instead)
+		}
+	}
+	return next, err
 }
 
 // freed is the error of a build, told of what went wrong when its device was freed: a file that is complete stays so though the device was lost, which the cores made up for.

@@ -102,3 +102,29 @@ func TestBuildWarnsOfUnusableColumns(t *testing.T) {
 		}
 	}
 }
+
+// A column of vectors that is made of what the input lacks says so, and what there is; it is no matter of dims.
+func TestBuildSaysWhatFromLacks(t *testing.T) {
+	dir := t.TempDir()
+	rows := strings.Repeat(`{"x1":1,"x2":2,"n":3}`+"\n", 200)
+	for _, c := range []struct {
+		column, file, data string
+		code               int
+		want               string
+	}{
+		{`from: "zz*"`, "a.jsonl", rows, exitFailed, `geniemq: column "v" had no value in the records that were read: no column of the input matches zz*, of which it is made; there are n, x1, x2`},
+		{"from: [y1, y2]", "a.jsonl", rows, exitFailed, "no column of the input matches y1, y2, of which it is made; there are n, x1, x2"},
+		{`from: "zz*", dims: 2`, "a.jsonl", rows, exitDone, `warning: column "v" had no value in any record, so nothing is found by it: no column of the input matches zz*, of which it is made; there are n, x1, x2`},
+		{`from: "x*", dims: 2`, "a.jsonl", `{"n":1,"x1":null}`, exitDone, "warning: column \"v\" had no value in any record, so nothing is found by it\n"},
+		{`from: "x*", dims: 2`, "a.csv", "n,x1,x2\n1,,\n", exitDone, "warning: column \"v\" had no value in any record, so nothing is found by it\n"},
+		{`from: "zz*"`, "a.csv", "n,x1,x2\n1,2,3\n", exitFailed, `no column in the header matches zz*, of which column "v" is made: the file has n, x1, x2`},
+		{"from: [x1, y]", "a.csv", "n,x1,x2\n1,2,3\n", exitFailed, `column "y", of which column "v" is made, is not in the header: the file has n, x1, x2`},
+		{"metric: l2", "a.jsonl", strings.ReplaceAll(rows, "x1", "vv"), exitFailed, `column "v" had no value in the records that were read (did you mean vv?)`},
+	} {
+		schema := write(t, dir, "s.yaml", "name: x\ncolumns: [{name: v, type: vector, "+c.column+"}, {name: n, type: number}]\n")
+		got := command(t, "", nil, "build", "--quiet", "--schema", schema, "--output", dir+"/x.gmq", write(t, dir, c.file, c.data))
+		if got.code != c.code || !strings.Contains(got.err, c.want) || strings.Contains(got.err, "give dims") {
+			t.Errorf("%s, %s: %d, %s\nwant %s", c.column, c.file, got.code, got.err, c.want)
+		}
+	}
+}

@@ -17,6 +17,7 @@ type Columns struct {
 	shape  *shape
 	filled []bool // by column: skipped ones are taken for filled
 	empty  int    // columns that are not
+	made   []bool // by column: fields were found that it is made of
 
 	// While a column is empty: the names of fields that no column has.
 	others map[string]bool
@@ -32,7 +33,7 @@ func NewColumns(s *schema.Schema) *Columns {
 
 func newColumns(s *shape) *Columns {
 	c := &Columns{shape: s, others: make(map[string]bool)}
-	c.filled = make([]bool, len(s.columns))
+	c.filled, c.made = make([]bool, len(s.columns)), make([]bool, len(s.columns))
 	for i := range c.filled {
 		if c.filled[i] = !c.shape.used(i); !c.filled[i] {
 			c.empty++
@@ -68,6 +69,9 @@ func (c *Columns) join(part *Columns) {
 	if c == nil || c.empty == 0 {
 		return
 	}
+	for i, made := range part.made {
+		c.made[i] = c.made[i] || made
+	}
 	for i, filled := range part.filled {
 		if filled && !c.filled[i] {
 			c.filled[i] = true
@@ -88,20 +92,45 @@ func (c *Columns) other(name []byte) {
 	}
 }
 
+// gathered notes that the source has fields that a column is made of.
+func (c *Columns) gathered(column int) {
+	if c != nil {
+		c.made[column] = true
+	}
+}
+
 // Warnings are sentences about the columns that had no value in any record, each with what may be meant instead.
 func (c *Columns) Warnings() []string {
 	var warnings []string
 	for i, filled := range c.filled {
-		if filled {
-			continue
+		if !filled {
+			warnings = append(warnings, fmt.Sprintf("column %q had no value in any record, so nothing is found by it%s", c.shape.columns[i].Name, c.instead(i)))
 		}
-		name := c.shape.columns[i].Name
-		warning := fmt.Sprintf("column %q had no value in any record, so nothing is found by it", name)
-		if len(c.others) > 0 {
-			names := slices.Sorted(maps.Keys(c.others))
-			warning += cmp.Or(didYouMean(name, names), "; the input's fields that no column has: "+schema.List(names))
-		}
-		warnings = append(warnings, warning)
 	}
 	return warnings
+}
+
+// Instead is what the data that were read have in place of a column that had no value in them, for the end of a message; "" where nothing is known.
+func (c *Columns) Instead(name string) string {
+	if i := c.shape.columnNamed(name); i >= 0 && !c.filled[i] {
+		return c.instead(i)
+	}
+	return ""
+}
+
+func (c *Columns) instead(column int) string {
+	names, of := slices.Sorted(maps.Keys(c.others)), &c.shape.columns[column]
+	if of.From != nil && !c.made[column] {
+		for i, filled := range c.filled {
+			if other := &c.shape.columns[i]; filled && c.shape.used(i) && other.From == nil {
+				names = append(names, other.Name)
+			}
+		}
+		slices.Sort(names)
+		return fmt.Sprintf(": no column of the input matches %s, of which it is made; there are %s", schema.List(of.From), cmp.Or(schema.List(names), "none"))
+	}
+	if of.From != nil || len(names) == 0 {
+		return ""
+	}
+	return cmp.Or(didYouMean(of.Name, names), "; the input's fields that no column has: "+schema.List(names))
 }

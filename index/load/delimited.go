@@ -64,6 +64,7 @@ func (d *delimited) byPosition() error {
 		if c.From == nil {
 			continue
 		}
+		d.r.opts.Columns.gathered(i)
 		if d.from[i], missing = resolve(c.From, names); len(missing) > 0 {
 			return fmt.Errorf("%s: column %q is made of %q, and no column is called so; without a header each field needs a column in its place", d.r.name, c.Name, missing[0])
 		}
@@ -134,8 +135,9 @@ func (d *delimited) gathers(column int, h *headerLine) {
 	}
 	at, missing := resolve(d.r.shape.columns[column].From, h.names)
 	for _, name := range missing {
-		h.find("column", name) // which says that there is none
+		h.lacks(d.r.shape.columns[column].Name, name)
 	}
+	d.r.opts.Columns.gathered(column)
 	d.from[column] = at
 }
 
@@ -195,6 +197,15 @@ func (h *headerLine) find(what, name string) int {
 		h.found++
 	}
 	return at
+}
+
+// lacks notes that nothing is called as an entry of from.
+func (h *headerLine) lacks(column, entry string) {
+	what := fmt.Sprintf("column %q, of which column %q is made, is not in the header%s", entry, column, didYouMean(entry, h.names))
+	if strings.Contains(entry, "*") {
+		what = fmt.Sprintf("no column in the header matches %s, of which column %q is made", entry, column)
+	}
+	h.missing = append(h.missing, what)
 }
 
 // err is all that is wrong, joined.

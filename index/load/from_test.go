@@ -76,10 +76,10 @@ func TestFrom(t *testing.T) {
 		r.Close()
 	}
 	lost := &schema.Schema{Name: "a", Columns: []schema.Column{{Name: "v", Type: schema.VectorColumn, From: schema.Names{"q*"}}}}
-	if _, err := NewReader(strings.NewReader("x10,x1\n"), "a.csv", lost, Options{}); err == nil || !strings.Contains(err.Error(), `column "q*" is not in the header`) {
+	if _, err := NewReader(strings.NewReader("x10,x1\n"), "a.csv", lost, Options{}); err == nil || !strings.Contains(err.Error(), `no column in the header matches q*, of which column "v" is made: the file has x10, x1`) {
 		t.Errorf("nothing matches: %v", err)
 	}
-	if _, err := Open(path, lost, Options{}); err == nil || !strings.Contains(err.Error(), `has no field "q*" for column "v"`) {
+	if _, err := Open(path, lost, Options{}); err == nil || !strings.Contains(err.Error(), `no field matches q*, of which column "v" is made; its fields are `) {
 		t.Errorf("nothing matches: %v", err)
 	}
 	header := false

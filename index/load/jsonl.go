@@ -229,6 +229,7 @@ func (j *jsonLines) gather(rec *schema.Record) {
 			texts[i] = g.texts[field]
 		}
 		if len(at) > 0 {
+			j.r.opts.Columns.gathered(g.column)
 			texts = append(texts, make([]string, len(missing))...) // which have no value
 		}
 		j.r.shape.gather(&rec.Cells[g.column], g.column, texts)

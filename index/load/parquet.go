@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -120,7 +121,11 @@ func (p *parquetRows) match(s *parquet.Schema) (fields []int, err error) {
 		names = append(names, field.Name())
 	}
 	for i, c := range shape.columns {
+		p.r.opts.Columns.gathered(i)
 		if _, missing := resolve(c.From, names); len(missing) > 0 {
+			if strings.Contains(missing[0], "*") {
+				return nil, fmt.Errorf("%s: no field matches %s, of which column %q is made; its fields are %s", p.r.name, missing[0], c.Name, schema.List(names))
+			}
 			return nil, fmt.Errorf("%s: has no field %q for column %q; its fields are %s", p.r.name, missing[0], c.Name, schema.List(names))
 		}
 		if shape.used(i) && c.From == nil && !found[c.Name] {
