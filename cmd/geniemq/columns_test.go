@@ -128,3 +128,13 @@ func TestBuildSaysWhatFromLacks(t *testing.T) {
 		}
 	}
 }
+
+// The report shows numbers in few letters.
+func TestBuildShowsLargeNumbers(t *testing.T) {
+	dir := t.TempDir()
+	schema := write(t, dir, "s.yaml", "name: x\ncolumns: [{name: n, type: number}, {name: m, type: number}]\n")
+	got := command(t, "", nil, "build", "--schema", schema, "--output", dir+"/x.gmq", write(t, dir, "a.csv", "n,m\n1e308,1000000\n-1e-300,2.5\n"))
+	if got.code != exitDone || !strings.Contains(got.err, "-1e-300 to 1e+308") || !strings.Contains(got.err, "2.5 to 1000000") || strings.Contains(got.err, "00000000") {
+		t.Error(got.err)
+	}
+}

@@ -174,6 +174,14 @@ func addEach(dst []postings.Span, d *Draft, c *Condition, values []Value, r rang
 	return dst[:first+n], nil
 }
 
+// shown is a value for people.
+func (v *Value) shown() string {
+	if v.Kind == NumberKind {
+		return schema.ShownNumber(v.Number)
+	}
+	return v.text()
+}
+
 // text is a value as its author wrote it, nearly.
 func (v *Value) text() string {
 	switch v.Kind {

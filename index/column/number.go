@@ -137,7 +137,7 @@ func (e *numberQueries) bounds(c *Condition, low, high *Value) (min, max float64
 		}
 	}
 	if min > max {
-		return 0, 0, Refuse("attribute %q: min %s is greater than max %s", e.attr.Name, low.text(), high.text())
+		return 0, 0, Refuse("attribute %q: min %s is greater than max %s", e.attr.Name, low.shown(), high.shown())
 	}
 	return min, max, nil
 }
@@ -152,7 +152,7 @@ func (e *numberQueries) number(c *Condition, v *Value) (low, high float64, err e
 		return v.Number, v.Number, nil
 	case StringKind:
 		if n, ok := parseNumber(v.String); ok {
-			return 0, 0, Refuse("attribute %q is a number column: write the number %s without quotes", e.attr.Name, schema.NumberText(n))
+			return 0, 0, Refuse("attribute %q is a number column: write the number %s without quotes", e.attr.Name, schema.ShownNumber(n))
 		}
 		return 0, 0, Refuse("attribute %q is a number column: write a number, such as %s, not the string %.80q",
 			e.attr.Name, e.example(c), v.String)
@@ -166,7 +166,7 @@ func (e *numberQueries) number(c *Condition, v *Value) (low, high float64, err e
 // example is a number that makes sense for the attribute, for error texts.
 func (e *numberQueries) example(c *Condition) string {
 	if e.attr.Keywords > 0 && !c.Bucket {
-		return schema.NumberText(e.attr.Min)
+		return schema.ShownNumber(e.attr.Min)
 	}
 	return "0"
 }

@@ -3,6 +3,7 @@ package schema
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"strconv"
 )
 
@@ -77,4 +78,12 @@ func NumberText(v float64) string {
 		v = 0 // not "-0"
 	}
 	return strconv.FormatFloat(v, 'f', -1, 64)
+}
+
+// ShownNumber is a number for people: as NumberText, but with an exponent where that would be a long row of zeros, as JSON is written by most.
+func ShownNumber(v float64) string {
+	if size := math.Abs(v); size != 0 && (size < 1e-6 || size >= 1e21) {
+		return strconv.FormatFloat(v, 'e', -1, 64)
+	}
+	return NumberText(v)
 }

@@ -234,7 +234,7 @@ func between(first, last string) string {
 func shortened(end string) string {
 	if v, err := strconv.ParseFloat(end, 64); err == nil {
 		if short, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 7, 64), 64); err == nil {
-			return schema.NumberText(short)
+			return schema.ShownNumber(short)
 		}
 	}
 	return end

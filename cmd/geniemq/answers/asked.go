@@ -102,7 +102,7 @@ func listed(values []wire.Value) string {
 func inWords(v *wire.Value) string {
 	switch v.Kind {
 	case wire.NumberValue:
-		return schema.NumberText(v.Number)
+		return schema.ShownNumber(v.Number)
 	case wire.BoolValue:
 		return fmt.Sprint(v.Bool())
 	}
@@ -113,7 +113,11 @@ func inWords(v *wire.Value) string {
 func elements(q *wire.Query, column string) (texts []string) {
 	add := func(values []wire.Value) {
 		for i := range values {
-			texts = append(texts, inWords(&values[i]))
+			text := inWords(&values[i])
+			if values[i].Kind == wire.NumberValue {
+				text = schema.NumberText(values[i].Number) // as elements are that are numbers
+			}
+			texts = append(texts, text)
 		}
 	}
 	add(q.Set)

@@ -191,7 +191,7 @@ func (c *Column) values() string {
 
 func shown(v any) string {
 	if f, ok := v.(float64); ok {
-		return schema.NumberText(f)
+		return schema.ShownNumber(f)
 	}
 	return fmt.Sprint(v)
 }
