@@ -132,3 +132,41 @@ func TestFillings(t *testing.T) {
 		}
 	}
 }
+
+// What a storage cannot keep, what has no angle, and what is no place on earth are invalid cells: their objects stay, without a value.
+func TestFillingsByDistance(t *testing.T) {
+	for column, bad := range map[string]string{
+		"type: vector, metric: cosine": "0 0", "type: vector, metric: angular": "0 0", "type: vector, metric: l4": "1e35 1", "type: point": "91,2",
+		"type: vector, storage: u8": "0.5 1", "type: vector, storage: f16": "1e5 1", "type: vector, storage: u8, index: [lsh]": "300 1",
+	} {
+		for _, invalid := range []string{"", ", invalid: error"} {
+			s, err := index.Builtin().ParseSchema([]byte("name: x\ncolumns: [{name: v, " + column + invalid + "}]"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var records []schema.Record
+			for _, text := range []string{"1,2", bad, "3,4"} {
+				records = append(records, schema.Record{Line: int64(len(records) + 1), Cells: []schema.Cell{{Values: []string{text}}}})
+			}
+			next, err := index.Builtin().Learn(s, source(records), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o, err := index.NewObjects(s, index.BuilderOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var refused []error
+			if err := o.AddAll(t.Context(), index.Source{Next: next, Bad: func(err error) error {
+				refused = append(refused, err)
+				return nil
+			}}); err != nil {
+				t.Fatal(err)
+			}
+			f := o.Fillings()[0]
+			if invalid == "" && (o.Objects() != 3 || f.Filled != 2 || f.Invalid != 1 || refused != nil) || invalid != "" && (o.Objects() != 2 || len(refused) != 1) {
+				t.Errorf("%s%s: %d objects, %+v, refused %v", column, invalid, o.Objects(), f, refused)
+			}
+		}
+	}
+}
