@@ -29,10 +29,32 @@ func (r Row) compare(o Row) int {
 // Recall is a share of neighbours found, with a confidence interval of 95 %.
 type Recall struct{ Share, Low, High float64 }
 
-// Lookup returns the recall for k neighbours among so many candidates with a reach. Between tabulated values it is that of the lower neighbour in each: the row of the largest reach,
-// then k, then number of candidates, that are not above what is asked. It is absent outside of the table.
+// Lookup returns the recall for k neighbours among so many candidates with a reach. Between tabulated values it is that of the row which promises least: more neighbours are harder to find and more
+// candidates find more, so of the two numbers of neighbours around k the lesser share holds, each with the largest number of candidates that is not above what is asked. Of the reaches it is
+// the largest that is not above. It is absent outside of the table.
 func (t *Table) Lookup(k, candidates, reach uint32) (Recall, bool) {
-	below := Row{}
+	below, ok := t.around(k, candidates, reach)
+	if !ok {
+		return Recall{}, false
+	}
+	least := t.recall(below)
+	if below.K < k {
+		above := Row{}
+		for _, r := range t.Rows {
+			// Where even the fewest candidates of the upper number are more than what is asked, they stand for it: so many neighbours want as many candidates.
+			if r.Reach == below.Reach && r.K > k && (above.K == 0 || r.K == above.K && r.Candidates <= candidates) {
+				above = r
+			}
+		}
+		if upper := t.recall(above); upper.Share < least.Share {
+			least = upper
+		}
+	}
+	return least, true
+}
+
+// around is the row of the largest reach, then k, then number of candidates, that are not above what is asked. ok: what is asked lies at or between values of the table.
+func (t *Table) around(k, candidates, reach uint32) (below Row, ok bool) {
 	for _, r := range t.Rows {
 		fits := r.Reach <= reach && r.K <= k && r.Candidates <= candidates
 		if fits && r.compare(below) > 0 {
@@ -40,16 +62,15 @@ func (t *Table) Lookup(k, candidates, reach uint32) (Recall, bool) {
 		}
 	}
 	if below.K == 0 {
-		return Recall{}, false
+		return Row{}, false
 	}
-	// Whatever is asked must be in the table's range: at or between two of its values.
 	var reaches, ks, all bool
 	for _, r := range t.Rows {
 		reaches = reaches || r.Reach >= reach
 		ks = ks || r.Reach == below.Reach && r.K >= k
 		all = all || r.Reach == below.Reach && r.K == below.K && r.Candidates >= candidates
 	}
-	return t.recall(below), reaches && ks && all
+	return below, reaches && ks && all
 }
 
 // Of is what a table says of one reach.

@@ -14,7 +14,8 @@ import (
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
-func TestLookupIsTheLowerNeighbour(t *testing.T) {
+// TestLookupIsTheLeast: between the rows of a table no more is told than the row promises that is harder on either side.
+func TestLookupIsTheLeast(t *testing.T) {
 	table := Table{Objects: 1000, Queries: 100, Rows: []Row{
 		{1, 10, 0, 50}, {1, 100, 0, 60}, {10, 10, 0, 300}, {10, 100, 0, 400},
 		{1, 10, 2, 70}, {1, 100, 2, 80}, {10, 10, 2, 500}, {10, 100, 2, 600},
@@ -26,13 +27,23 @@ func TestLookupIsTheLowerNeighbour(t *testing.T) {
 		k, candidates, reach uint32
 		share                float64 // 0: absent
 	}{
-		{1, 10, 0, .5}, {1, 99, 0, .5}, {1, 100, 0, .6}, {9, 100, 0, .6}, {10, 99, 0, .3}, {10, 100, 0, .4},
+		{1, 10, 0, .5}, {1, 99, 0, .5}, {1, 100, 0, .6}, {9, 100, 0, .4}, {9, 99, 0, .3}, {2, 10, 0, .3}, {10, 99, 0, .3}, {10, 100, 0, .4},
 		{10, 100, 1, .4}, {10, 100, 2, .6}, {1, 50, 2, .7},
 		{11, 100, 0, 0}, {1, 101, 0, 0}, {1, 9, 0, 0}, {1, 10, 3, 0}, {0, 10, 0, 0},
 	} {
 		got, ok := table.Lookup(c.k, c.candidates, c.reach)
 		if ok != (c.share > 0) || ok && (got.Share != c.share || !(got.Low < got.Share && got.Share < got.High)) {
 			t.Errorf("recall at %d of %d, reach %d: %+v, %v, not %v", c.k, c.candidates, c.reach, got, ok, c.share)
+		}
+	}
+	// As many candidates as neighbours: what the upper number was not measured with, its own fewest stand for.
+	table = Table{Objects: 1000, Queries: 100, Rows: []Row{{2, 2, 0, 120}, {2, 10, 0, 190}, {5, 5, 0, 250}, {5, 10, 0, 460}, {10, 10, 0, 700}}}
+	for _, c := range []struct {
+		k, candidates uint32
+		share         float64
+	}{{2, 2, .6}, {3, 3, .5}, {3, 4, .5}, {3, 9, .5}, {4, 10, .92}, {5, 5, .5}, {7, 7, .5}, {9, 10, .7}} {
+		if got, ok := table.Lookup(c.k, c.candidates, 0); !ok || got.Share != c.share {
+			t.Errorf("recall at %d of %d: %+v, %v, not %v", c.k, c.candidates, got, ok, c.share)
 		}
 	}
 	if _, ok := (&Table{}).Lookup(1, 1, 0); ok {
