@@ -101,6 +101,8 @@ func hits(q *wire.Query, hits []wire.Hit, wanted []string) *table.Table {
 	}
 	// Of one condition alone there is nothing to tell: all hits have to do with it. And a text that is spelled nearly so does not meet it.
 	told := func(h *wire.Hit) bool { return h.Detail != nil && h.Detail.Matched != nil && len(asked) > 1 }
+	// Where each condition that is met counts 1, counts say what "met" does. Where that is not so of one hit, they are shown of all.
+	counts := slices.ContainsFunc(hits, func(h wire.Hit) bool { return !told(&h) || int(h.Count) != len(met(&h)) })
 	which := table.Text("which")
 	if len(strings.Join(asked, ", ")) <= wholeNames {
 		which = which.Whole() // rather than one more stored column
@@ -113,7 +115,7 @@ func hits(q *wire.Query, hits []wire.Hit, wanted []string) *table.Table {
 			return optional(h.HasSimilarity, strconv.FormatFloat(float64(h.Similarity), 'g', 4, 32))
 		}},
 		{table.Number("count").Kept(), func(h *wire.Hit) any {
-			return optional(!h.HasDistance && !h.HasScore && !(told(h) && int(h.Count) == len(met(h))), h.Count)
+			return optional(!h.HasDistance && !h.HasScore && counts, h.Count)
 		}},
 		{table.Text("met").Kept().Whole(), func(h *wire.Hit) any {
 			return optional(told(h), fmt.Sprintf("%d of %s", len(met(h)), human.Count(len(asked), "condition")))
@@ -128,18 +130,7 @@ func hits(q *wire.Query, hits []wire.Hit, wanted []string) *table.Table {
 	all = slices.DeleteFunc(all, func(c cells) bool {
 		return !slices.ContainsFunc(hits, func(h wire.Hit) bool { return c.of(&h) != nil })
 	})
-	stored := storedOf(hits)
-	if wanted == nil {
-		wanted = askedFirst(stored.names, q)
-	}
-	for _, name := range wanted {
-		column := table.Text(name)
-		if stored.numbers[name] {
-			column = table.Number(name)
-		}
-		first := elements(q, name)
-		all = append(all, cells{column, func(h *wire.Hit) any { return stored.cell(h, name).shown(first) }})
-	}
+	all = append(all, storedCells(q, hits, wanted)...)
 	columns := make([]table.Column, len(all))
 	for i, c := range all {
 		columns[i] = c.column
@@ -154,6 +145,23 @@ func hits(q *wire.Query, hits []wire.Hit, wanted []string) *table.Table {
 		t.Row(row...)
 	}
 	return t
+}
+
+// storedCells are the stored columns of hits: those that are wanted, or all.
+func storedCells(q *wire.Query, hits []wire.Hit, wanted []string) (all []cells) {
+	stored := storedOf(hits)
+	if wanted == nil {
+		wanted = askedFirst(stored.names, q)
+	}
+	for _, name := range wanted {
+		column := table.Text(name)
+		if stored.numbers[name] {
+			column = table.Number(name)
+		}
+		first := elements(q, name)
+		all = append(all, cells{column, func(h *wire.Hit) any { return stored.cell(h, name).shown(first) }})
+	}
+	return all
 }
 
 // askedFirst has the columns that a query names before the others, which may have no room: they show why a hit is one.

@@ -154,6 +154,27 @@ shop: 1 hit, 0s
 	}
 }
 
+// TestCounts: where the counts of some hits are not the number of conditions that they meet, those of all hits are shown.
+func TestCounts(t *testing.T) {
+	r := result()
+	r.Hits[0].Count = 238
+	for i := range r.Hits {
+		r.Hits[i].Payload = nil
+	}
+	var out bytes.Buffer
+	answers.Print(&table.Page{Writer: &out}, query(), r, nil)
+	const want = `
+people: 2 hits, exact, 0s
+  key  count  met                which
+  ann    238  3 of 3 conditions  all
+  bob      2  2 of 3 conditions  age, state
+
+`
+	if out.String() != want[1:] {
+		t.Errorf("%s\nwant%s", out.String(), want)
+	}
+}
+
 // TestHostile: ids, keys, warnings, errors and stored values come from others, and command no terminal.
 func TestHostile(t *testing.T) {
 	const bad = "\x1b]0;title\a\u009b2J\r\u202egpj.exe"
