@@ -2,9 +2,11 @@ package translate
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/postings/single"
 	"github.com/geniemq/geniemq/index/schema"
@@ -12,31 +14,36 @@ import (
 
 // Bounds of an explanation, which is for people: what is beyond is counted.
 const (
-	maxExplainedItems  = 64
+	maxExplainedItems  = 64 // entries, and parts of a filter
 	maxExplainedHits   = 20
-	maxExplainedSpans  = 1024 // of all items together
+	maxExplainedSpans  = 3072 // of all items that are told: 20 hits each of as many queries as a message may have explained are looked up within its bound of lookups
 	maxExplainedValues = 8    // of an item
 	maxListed          = 4096 // keywords whose lists are added up
 	maxName            = 80   // bytes of a name or value
-	// explainedBytes is what an explanation takes at most, encoded.
+	// explainedBytes is what an explanation takes at most, encoded: where it would take more, fewer items are told.
 	explainedBytes = 64 << 10
 )
 
 // Explanation is what an answer came from. Its fields are for people and may change.
 type Explanation struct {
-	Items     []ExplainedItem `json:"items,omitempty"`
-	ItemsMore int             `json:"items_more,omitempty"`
+	Items []ExplainedItem `json:"items,omitempty"`
+	// ItemsMore are the items of the query that Items leaves out, and MoreColumns the first of the columns that they ask.
+	ItemsMore   int      `json:"items_more,omitempty"`
+	MoreColumns []string `json:"more_columns,omitempty"`
 	// Presences are what counts for a value that is there or missing.
 	Presences []ExplainedPresence `json:"presences,omitempty"`
 	Unknown   []UnknownValue      `json:"unknown,omitempty"`
-	Filter    []ExplainedPart     `json:"filter,omitempty"`
-	Order     string              `json:"order"`
-	Hits      []ExplainedHit      `json:"hits,omitempty"`
-	HitsMore  int                 `json:"hits_more,omitempty"`
-	Engine    string              `json:"engine,omitempty"`
-	Postings  uint64              `json:"postings"` // that were counted
-	Entries   uint64              `json:"entries"`  // that were candidates of some part of the work
-	Rescoring int64               `json:"rescoring_us,omitempty"`
+	// UnknownMore says that there may be more values that no object has.
+	UnknownMore bool            `json:"unknown_more,omitempty"`
+	Filter      []ExplainedPart `json:"filter,omitempty"`
+	FilterMore  int             `json:"filter_more,omitempty"` // parts of filter and exclude that Filter leaves out
+	Order       string          `json:"order"`
+	Hits        []ExplainedHit  `json:"hits,omitempty"`
+	HitsMore    int             `json:"hits_more,omitempty"`
+	Engine      string          `json:"engine,omitempty"`
+	Postings    uint64          `json:"postings"` // that were counted
+	Entries     uint64          `json:"entries"`  // that were candidates of some part of the work
+	Rescoring   int64           `json:"rescoring_us,omitempty"`
 	// Distance is of searches by distance, which count no postings.
 	Distance *ExplainedDistance `json:"distance,omitempty"`
 }
@@ -64,13 +71,16 @@ type ExplainedWay struct {
 	Exact     bool    `json:"exact"`
 }
 
-// ExplainedItem is an item of the query.
+// ExplainedItem is an item of the query, or the hash functions of a vector in it, each of which is one.
 type ExplainedItem struct {
+	// First is the position of the first item in the query, and Items how many there are.
+	First    int      `json:"first"`
+	Items    int      `json:"items"`
 	Column   string   `json:"column"`
 	Weight   uint32   `json:"weight"`
 	Keywords uint64   `json:"keywords"`
 	Of       uint32   `json:"of"`               // keywords that there are
-	Values   []string `json:"values,omitempty"` // the first ones; of numbers and dates from where to where
+	Values   []string `json:"values,omitempty"` // the first ones; of numbers and dates from where to where; of hash functions none, which are numbers that say nothing
 	Objects  uint64   `json:"objects"`          // in their lists
 	AtLeast  bool     `json:"at_least,omitempty"`
 	// By is what keywords are that are no texts: bucket or value, of numbers and dates; piece, of a string; hash, of hash functions.
@@ -106,9 +116,11 @@ type ExplainedHit struct {
 	Items []Counts `json:"items,omitempty"`
 	// Presences are those that counted, by their positions.
 	Presences []int `json:"presences,omitempty"`
+	// More is what all items counted that the explanation leaves out: Count is the sum of Items, Presences and More.
+	More uint64 `json:"more,omitempty"`
 }
 
-// Counts is an item, by its position, how many of its keywords a hit has, and what they counted.
+// Counts is an item, by its position in Items of the explanation, how many of its keywords a hit has, and what they counted.
 type Counts struct {
 	Item  int    `json:"item"`
 	Times uint32 `json:"times"`
@@ -119,7 +131,7 @@ type Counts struct {
 func (e *Translator) explain(q *Query, engine string) json.RawMessage {
 	m, a := q.More, &q.Answer
 	x := Explanation{
-		Unknown: m.unknown, Filter: e.explainFilter(&m.query), Order: "count", Engine: engine, Postings: a.Units, Entries: a.Candidates,
+		Unknown: m.unknown, UnknownMore: m.unknownMore, Filter: e.explainFilter(&m.query), Order: "count", Engine: engine, Postings: a.Units, Entries: a.Candidates,
 		Rescoring: a.Rescoring.Microseconds(),
 	}
 	if a.Scored {
@@ -128,45 +140,53 @@ func (e *Translator) explain(q *Query, engine string) json.RawMessage {
 			x.Order = "score"
 		}
 	}
+	if m.query.Filter != nil {
+		x.FilterMore = len(m.query.Filter.Groups) - len(x.Filter)
+	}
 	if m.near != nil {
 		x.Distance, x.Postings = m.explainDistance(a), 0
 	}
-	items, spans := m.query.Items, uint32(0)
-	for i, item := range items {
-		if spans += item.Count; i == maxExplainedItems || spans > maxExplainedSpans {
-			items = items[:i]
-			break
-		}
-		x.Items = append(x.Items, e.explainItem(&m.query, item))
-	}
-	x.ItemsMore = len(m.query.Items) - len(items)
 	for _, p := range m.query.Presences {
 		x.Presences = append(x.Presences, ExplainedPresence{clipped(e.queries.ColumnOf(int(p.Attr))), p.Weight, p.Missing})
 	}
+	x.HitsMore = max(0, len(a.Hits)-maxExplainedHits)
+	for most := uint32(maxExplainedItems); ; most /= 2 {
+		e.explainItems(&x, m, a, most)
+		text, err := json.Marshal(&x)
+		switch {
+		case err == nil && len(text) <= explainedBytes:
+			return text
+		case most == 0:
+			return json.RawMessage(`{"order":"` + x.Order + `"}`) // filters alone are too long
+		}
+	}
+}
+
+// explainItems explains the items of a query, by so many entries, and what they counted for its hits.
+func (e *Translator) explainItems(x *Explanation, m *More, a *gpuexec.Answer, most uint32) {
+	t := e.tellItems(&m.query, most)
+	x.Items, x.Hits = x.Items[:0], x.Hits[:0]
+	x.ItemsMore, x.MoreColumns = t.more, t.columns
+	for _, one := range t.entries {
+		x.Items = append(x.Items, e.explainEntry(&m.query, one))
+	}
 	counter := single.Counter{Lists: e.index.Lists, Query: &m.query}
-	for i, hit := range a.Hits {
-		if i == maxExplainedHits {
-			x.HitsMore = len(a.Hits) - i
-			break
-		}
+	for _, hit := range a.Hits[:len(a.Hits)-x.HitsMore] {
 		one := ExplainedHit{ID: hit.ID, Count: hit.Count}
-		for j, item := range items {
-			if n := counter.Times(item, hit.ID); n > 0 {
-				one.Items = append(one.Items, Counts{j, n, uint64(n) * uint64(item.Weight)})
-			}
-		}
-		for j, p := range m.query.Presences {
-			if counter.Holds(p, hit.ID) {
-				one.Presences = append(one.Presences, j)
-			}
-		}
+		explainHit(&one, &m.query, &t, &counter)
 		x.Hits = append(x.Hits, one)
 	}
-	text, err := json.Marshal(&x)
-	if err != nil || len(text) > explainedBytes {
-		return json.RawMessage(`{"order":"` + x.Order + `"}`) // a name of a megabyte
+}
+
+// explainEntry explains items that are told together.
+func (e *Translator) explainEntry(m *postings.MatchQuery, one entry) ExplainedItem {
+	x := e.explainItem(m, m.Items[one.first])
+	x.First, x.Items = one.first, one.end-one.first
+	for _, item := range m.Items[one.first+1 : one.end] {
+		other := e.explainItem(m, item)
+		x.Keywords, x.Objects, x.AtLeast = x.Keywords+other.Keywords, x.Objects+other.Objects, x.AtLeast || other.AtLeast
 	}
-	return text
+	return x
 }
 
 // explainItem explains an item.
@@ -180,7 +200,7 @@ func (e *Translator) explainItem(m *postings.MatchQuery, item postings.Item) Exp
 			x.Values = append(x.Values, between(e.index.KeywordName(attr, s.Lo), e.index.KeywordName(attr, s.Hi-1)))
 		}
 		for keyword := s.Lo; keyword < s.Hi; keyword++ {
-			if a.Type != schema.Number && len(x.Values) < maxExplainedValues {
+			if a.Type != schema.Number && x.By != "hash" && len(x.Values) < maxExplainedValues {
 				x.Values = append(x.Values, clipped(e.index.KeywordName(attr, keyword)))
 			}
 			if keyword-s.Lo == maxListed {
@@ -250,7 +270,9 @@ func (e *Translator) explainFilter(m *postings.MatchQuery) []ExplainedPart {
 		part := ExplainedPart{Excluded: g.Negated, By: "keyword"}
 		clauses := m.Filter.GroupClauses(g)
 		for _, c := range clauses[:min(len(clauses), maxExplainedItems)] {
-			part.Columns = append(part.Columns, clipped(e.queries.ColumnOf(int(c.Attr))))
+			if name := clipped(e.queries.ColumnOf(int(c.Attr))); !slices.Contains(part.Columns, name) {
+				part.Columns = append(part.Columns, name)
+			}
 			a := e.index.Attribute(int(c.Attr))
 			switch {
 			case c.Edges.Count > 0:
@@ -262,12 +284,4 @@ func (e *Translator) explainFilter(m *postings.MatchQuery) []ExplainedPart {
 		parts = append(parts, part)
 	}
 	return parts
-}
-
-// clipped is the beginning of a long name.
-func clipped(name string) string {
-	if len(name) <= maxName {
-		return name
-	}
-	return name[:maxName] + "…"
 }

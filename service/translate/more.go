@@ -24,6 +24,7 @@ type More struct {
 	matched, explained bool
 	query              postings.MatchQuery
 	unknown            []UnknownValue
+	unknownMore        bool             // there may be others
 	estimates          []index.Estimate // of hits
 	recall             float64          // that is expected, if hasRecall
 	hasRecall          bool
@@ -65,6 +66,7 @@ func (e *Translator) more(to *Query, q *wire.Query, made *index.Plan) *More {
 func (e *Translator) warn(m *More, made *index.Plan) {
 	for _, w := range made.Warnings {
 		m.Warnings = append(m.Warnings, w.String())
+		m.unknownMore = m.unknownMore || w.Kind == column.More
 		if m.explained && w.Kind == column.Unknown {
 			m.unknown = append(m.unknown, UnknownValue{
 				Column: w.Column, Value: strings.Clone(w.Value[:min(len(w.Value), maxName)]), Nearest: e.queries.Nearest(w.Column, w.Value),

@@ -230,7 +230,7 @@ func (w *world) explained(q *query, engine string, answer *gpuexec.Answer, text 
 		fail("hits are missing")
 	}
 	for i, h := range x.Hits {
-		sum := uint64(0)
+		sum := h.More
 		for _, item := range h.Items {
 			if item.Item >= len(x.Items) || item.Count != uint64(item.Times)*uint64(x.Items[item.Item].Weight) {
 				fail("an item that is none, or counts otherwise")
@@ -243,7 +243,7 @@ func (w *world) explained(q *query, engine string, answer *gpuexec.Answer, text 
 			}
 			sum += uint64(x.Presences[at].Weight)
 		}
-		if h.ID != answer.Hits[i].ID || h.Count != answer.Hits[i].Count || sum != uint64(h.Count) && x.ItemsMore == 0 {
+		if h.ID != answer.Hits[i].ID || h.Count != answer.Hits[i].Count || sum != uint64(h.Count) || h.More > 0 && x.ItemsMore == 0 {
 			fail("hit " + strconv.Itoa(i) + " is " + strconv.FormatUint(sum, 10))
 		}
 	}

@@ -111,16 +111,16 @@ func TestExplained(t *testing.T) {
 		t.Fatal(err, message.Queries[0].Err)
 	}
 	r := &wire.Result{Index: "shop", Hits: []wire.Hit{{Key: "a-1", Count: 5}}, Explain: json.RawMessage(`{"items":[
-		{"column":"brand","weight":1,"keywords":1,"of":9,"values":["acme"],"objects":7},
-		{"column":"look","weight":1,"keywords":1,"of":64,"values":["3"],"objects":4,"by":"hash"},{"column":"look","weight":1,"keywords":1,"of":64,"values":["9"],"objects":5,"by":"hash"},
-		{"column":"price","weight":2,"keywords":3,"of":1024,"values":["3.5 to below 101"],"objects":205,"by":"bucket"},
-		{"column":"sku","weight":1,"keywords":2,"of":300,"values":["abc","bcd"],"objects":2,"by":"piece"},
-		{"column":"tags","weight":1,"keywords":9,"of":300,"values":["t1","t2"],"objects":20,"at_least":true},
-		{"column":"when","weight":1,"keywords":70,"of":100,"values":["2024-05-01 to 2024-09-30"],"objects":20,"by":"value"},
-		{"column":"year","weight":1,"keywords":1,"of":10,"values":["1999"],"objects":20,"by":"value"},
-		{"column":"year","weight":1,"keywords":0,"of":10,"objects":0,"by":"value"}],
+		{"first":0,"items":1,"column":"brand","weight":1,"keywords":1,"of":9,"values":["acme"],"objects":7},
+		{"first":1,"items":2,"column":"look","weight":1,"keywords":2,"of":64,"objects":9,"by":"hash"},
+		{"first":3,"items":1,"column":"price","weight":2,"keywords":3,"of":1024,"values":["3.5 to below 101"],"objects":205,"by":"bucket"},
+		{"first":4,"items":1,"column":"sku","weight":1,"keywords":2,"of":300,"values":["abc","bcd"],"objects":2,"by":"piece"},
+		{"first":5,"items":1,"column":"tags","weight":1,"keywords":9,"of":300,"values":["t1","t2"],"objects":20,"at_least":true},
+		{"first":6,"items":1,"column":"when","weight":1,"keywords":70,"of":100,"values":["2024-05-01 to 2024-09-30"],"objects":20,"by":"value"},
+		{"first":7,"items":1,"column":"year","weight":1,"keywords":1,"of":10,"values":["1999"],"objects":20,"by":"value"},
+		{"first":8,"items":1,"column":"year","weight":1,"keywords":0,"of":10,"objects":0,"by":"value"}],
 		"filter":[{"columns":["price"],"by":"value"},{"columns":["tags","tags"],"by":"keyword"},{"columns":["note"],"by":"keyword"},{"columns":["brand","note"],"by":"keyword","excluded":true}],
-		"hits":[{"id":1,"count":5,"items":[{"item":0,"times":1,"count":1},{"item":1,"times":1,"count":1},{"item":2,"times":1,"count":1},{"item":3,"times":1,"count":2}]}],"order":"count","engine":"in place"}`)}
+		"hits":[{"id":1,"count":5,"items":[{"item":0,"times":1,"count":1},{"item":1,"times":2,"count":2},{"item":2,"times":1,"count":2}]}],"order":"count","engine":"in place"}`)}
 	const want = `
 shop: 1 hit, 0s
   key  count
@@ -151,6 +151,45 @@ shop: 1 hit, 0s
 	answers.Print(&table.Page{Writer: &out, Width: 80}, &message.Queries[0].Query, r, nil)
 	if out.String() != want[1:] {
 		t.Errorf("%s\nwant%s", out.String(), want)
+	}
+}
+
+// TestExplainedInPart: what an explanation leaves out is said, of items with what they counted; that of an older worker is told item by item.
+func TestExplainedInPart(t *testing.T) {
+	q := &wire.Query{Row: []wire.Condition{{Attr: "a", Value: wire.String("x")}, {Attr: "b", Value: wire.String("y")}}}
+	for _, c := range []struct{ explain, want string }{
+		{`{"items":[{"first":0,"items":1,"column":"a","weight":1,"keywords":1,"of":9,"values":["x"],"objects":7}],"items_more":9,"more_columns":["b","c"],"unknown":[{"column":"b","value":"z"}],"unknown_more":true,` +
+			`"filter":[{"columns":["a"],"by":"keyword"}],"filter_more":1,"hits":[{"id":1,"count":5,"items":[{"item":0,"times":1,"count":1}],"more":4},{"id":2,"count":2,"more":2}],"hits_more":3,"order":"count"}`, `
+  item  column  weight  objects  asked  matched
+  1     a            1        7  x      x
+  and 9 items more (b, c)
+  no object has "z" in b
+  and there may be more values that no object has
+  filter on a, decided by keyword
+  and 1 part more of filter and exclude
+  hit  count  counted
+  k        5  1 for item 1 (a) + 4 for the 9 items more (b, c)
+  l        2  2 for the 9 items more (b, c)
+  and 3 hits more
+  in the order of count; 0 postings counted, 0 candidates looked at again
+
+`},
+		{`{"items":[{"column":"a","weight":1,"keywords":1,"of":9,"values":["x"],"objects":7},{"column":"b","weight":1,"keywords":1,"of":9,"values":["y"],"objects":8}],` +
+			`"hits":[{"id":1,"count":5,"items":[{"item":1,"times":1,"count":1}]}],"order":"count"}`, `
+  item  column  weight  objects  asked  matched
+  1     a            1        7  x      x
+  2     b            1        8  y      y
+  hit  count  counted
+  k        5  1 for item 2 (b)
+  in the order of count; 0 postings counted, 0 candidates looked at again
+
+`},
+	} {
+		var out bytes.Buffer
+		answers.Print(&table.Page{Writer: &out}, q, &wire.Result{Index: "x", Hits: []wire.Hit{{Key: "k", Count: 5}, {Key: "l", Count: 2}}, Explain: json.RawMessage(c.explain)}, nil)
+		if want := "x: 2 hits, 0s\n  key  count\n  k        5\n  l        2" + c.want; out.String() != want {
+			t.Errorf("%s\nwant %s", out.String(), want)
+		}
 	}
 }
 

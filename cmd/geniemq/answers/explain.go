@@ -20,10 +20,14 @@ func explain(p *table.Page, q *wire.Query, r *wire.Result) {
 		p.Say("  %s\n", string(r.Explain)) // of another version
 		return
 	}
-	groups := groupsOf(&x)
-	itemsOf(q, &x, groups).Print(p)
+	for i := range x.Items {
+		if item := &x.Items[i]; item.Items == 0 { // of an older worker, which tells one by one
+			item.First, item.Items = i, 1
+		}
+	}
+	itemsOf(q, &x).Print(p)
 	if x.ItemsMore > 0 {
-		p.Say("  and %s more\n", human.Count(x.ItemsMore, "item"))
+		p.Say("  and %s more%s\n", human.Count(x.ItemsMore, "item"), listedOf(x.MoreColumns))
 	}
 	for _, there := range x.Presences {
 		p.Say("  %d where %s is %s\n", there.Weight, there.Column, presence(&there))
@@ -35,17 +39,26 @@ func explain(p *table.Page, q *wire.Query, r *wire.Result) {
 		}
 		p.Say("  no object has %q in %s%s\n", u.Value, u.Column, nearest)
 	}
+	if x.UnknownMore && len(x.Unknown) > 0 {
+		p.Say("  and there may be more values that no object has\n")
+	}
 	for _, f := range x.Filter {
 		p.Say("  %s, decided by %s\n", filterOf(q, &f), f.By)
+	}
+	if x.FilterMore > 0 {
+		p.Say("  and %s more of filter and exclude\n", human.Count(x.FilterMore, "part"))
 	}
 	hits := table.New(table.Text("hit").Kept(), table.Number("count").Kept(), table.Text("counted").Kept().Wrapped())
 	hits.Indent = 2
 	for i, h := range x.Hits {
-		if i < len(r.Hits) && len(h.Items)+len(h.Presences) > 0 {
-			hits.Row(r.Hits[i].Key, h.Count, sumOf(&x, groups, &h))
+		if i < len(r.Hits) && (len(h.Items)+len(h.Presences) > 0 || h.More > 0) {
+			hits.Row(r.Hits[i].Key, h.Count, sumOf(&x, &h))
 		}
 	}
 	hits.Print(p)
+	if x.HitsMore > 0 {
+		p.Say("  and %s more\n", human.Count(x.HitsMore, "hit"))
+	}
 	engine := ""
 	if x.Engine != "" {
 		engine = "; " + x.Engine
@@ -81,68 +94,50 @@ func ways(p *table.Page, d *translate.ExplainedDistance) {
 	t.Print(p)
 }
 
-// group is items that are told together, from first to last: one, or all of the hash functions of a vector, of which each alone says nothing.
-type group struct{ first, last int }
-
-// numbers are those of the items, counted from 1.
-func (g group) numbers() string {
-	if g.first == g.last {
-		return strconv.Itoa(g.first + 1)
+// numbersOf are those of the items that are told together, counted from 1.
+func numbersOf(item *translate.ExplainedItem) string {
+	if item.Items == 1 {
+		return strconv.Itoa(item.First + 1)
 	}
-	return fmt.Sprintf("%d-%d", g.first+1, g.last+1)
+	return fmt.Sprintf("%d-%d", item.First+1, item.First+item.Items)
 }
 
-// String is what the items are called.
-func (g group) String() string {
-	if g.first == g.last {
-		return "item " + g.numbers()
+// listedOf are columns behind what is of them.
+func listedOf(columns []string) string {
+	if len(columns) == 0 {
+		return ""
 	}
-	return "items " + g.numbers()
-}
-
-func groupsOf(x *translate.Explanation) (groups []group) {
-	for i, item := range x.Items {
-		if last := i - 1; last >= 0 && item.By == "hash" && x.Items[last].By == "hash" && item.Column == x.Items[last].Column && item.Weight == x.Items[last].Weight {
-			groups[len(groups)-1].last = i
-			continue
-		}
-		groups = append(groups, group{i, i})
-	}
-	return groups
+	return " (" + strings.Join(columns, ", ") + ")"
 }
 
 // itemsOf is the table of what a query asked, and what objects have of it.
-func itemsOf(q *wire.Query, x *translate.Explanation, groups []group) *table.Table {
+func itemsOf(q *wire.Query, x *translate.Explanation) *table.Table {
 	t := table.New(table.Text("item").Whole(), table.Text("column").Kept(), table.Number("weight"), table.Number("objects"), table.Text("asked").Kept().Wrapped(),
 		table.Text("matched").Kept().Wrapped())
 	t.Indent = 2
 	told := make(map[string]bool) // columns whose question stands in a row above
-	for _, g := range groups {
-		item := x.Items[g.first]
+	for i := range x.Items {
+		item := &x.Items[i]
 		asked := ""
 		if !told[item.Column] {
 			asked = askedOf(q, item.Column)
 		}
 		told[item.Column] = true
-		for _, other := range x.Items[g.first+1 : g.last+1] {
-			item.Objects += other.Objects
-			item.AtLeast = item.AtLeast || other.AtLeast
-		}
 		objects := fmt.Sprint(item.Objects)
 		if item.AtLeast {
 			objects += " or more"
 		}
-		t.Row(g.numbers(), item.Column, item.Weight, objects, asked, matchedBy(&item, g))
+		t.Row(numbersOf(item), item.Column, item.Weight, objects, asked, matchedBy(item))
 	}
 	return t
 }
 
 // matchedBy is what objects have of an item.
-func matchedBy(item *translate.ExplainedItem, g group) string {
+func matchedBy(item *translate.ExplainedItem) string {
 	values := strings.Join(item.Values, ", ")
 	switch item.By {
 	case "hash":
-		return "values of " + human.Count(g.last-g.first+1, "hash function")
+		return "values of " + human.Count(item.Items, "hash function")
 	case "bucket", "value":
 		if item.Keywords > 1 || item.By == "bucket" {
 			values += fmt.Sprintf(", %d of %s", item.Keywords, human.Count(item.Of, item.By))
@@ -178,17 +173,16 @@ func filterOf(q *wire.Query, f *translate.ExplainedPart) string {
 }
 
 // sumOf is what a hit was counted for.
-func sumOf(x *translate.Explanation, groups []group, h *translate.ExplainedHit) string {
+func sumOf(x *translate.Explanation, h *translate.ExplainedHit) string {
 	var parts []string
-	for _, g := range groups {
-		sum := uint64(0)
-		for _, c := range h.Items {
-			if c.Item >= g.first && c.Item <= g.last {
-				sum += c.Count
+	for _, c := range h.Items {
+		if c.Item < len(x.Items) {
+			item := &x.Items[c.Item]
+			name := "item "
+			if item.Items > 1 {
+				name = "items "
 			}
-		}
-		if sum > 0 {
-			parts = append(parts, fmt.Sprintf("%d for %s (%s)", sum, g, x.Items[g.first].Column))
+			parts = append(parts, fmt.Sprintf("%d for %s (%s)", c.Count, name+numbersOf(item), item.Column))
 		}
 	}
 	for _, at := range h.Presences {
@@ -196,6 +190,9 @@ func sumOf(x *translate.Explanation, groups []group, h *translate.ExplainedHit) 
 			p := &x.Presences[at]
 			parts = append(parts, fmt.Sprintf("%d since %s is %s", p.Weight, p.Column, presence(p)))
 		}
+	}
+	if h.More > 0 {
+		parts = append(parts, fmt.Sprintf("%d for the %s more%s", h.More, human.Count(x.ItemsMore, "item"), listedOf(x.MoreColumns)))
 	}
 	return strings.Join(parts, " + ")
 }
