@@ -19,6 +19,7 @@ type More struct {
 	Total      bool // the answer has a total
 	filtered   bool // the plan asks for a total, since it has a filter
 	filterOnly bool
+	selects    bool // the query has a filter or an exclusion
 	similarity bool // scores are similarities, not distances
 	// matched and explained are what is told of hits. query is the plan's then, in the memory of the message.
 	matched, explained bool
@@ -34,7 +35,7 @@ type More struct {
 // more makes what is told of a query beside hits; nil: nothing.
 func (e *Translator) more(to *Query, q *wire.Query, made *index.Plan) *More {
 	m := &More{
-		Total: q.Total, filtered: to.Match.Total, filterOnly: q.FilterOnly(), similarity: made.Measure != nil && made.Measure.Similarity,
+		Total: q.Total, filtered: to.Match.Total, filterOnly: q.FilterOnly(), selects: q.Filter != nil || q.Exclude != nil, similarity: made.Measure != nil && made.Measure.Similarity,
 		matched: q.Matched, explained: q.Explain,
 	}
 	if m.estimates = made.Estimates; m.looksUp() && !m.matched {
@@ -77,7 +78,7 @@ func (e *Translator) warn(m *More, made *index.Plan) {
 
 // warnings are those of an answer: what is known of the query, and what only counting has shown.
 func (m *More) warnings(a *gpuexec.Answer) []string {
-	if (m.Total || m.filtered) && a.Total == 0 || m.filterOnly && len(a.Hits) == 0 {
+	if m.selects && ((m.Total || m.filtered) && a.Total == 0 || m.filterOnly && len(a.Hits) == 0) {
 		return append(m.Warnings[:len(m.Warnings):len(m.Warnings)], "no object passes the filter")
 	}
 	return m.Warnings
