@@ -171,6 +171,7 @@ func (q *Queries) items(s *scratch, r *Request) error {
 			return err
 		}
 		if missing, ok, err := c.Missing(); ok || err != nil {
+			s.draft.AskedPresence()
 			if err = cmp.Or(err, q.present(s, at, missing)); err != nil {
 				return err
 			}
@@ -301,8 +302,10 @@ func (q *Queries) text(s *scratch, r *Request, text string) error {
 	switch {
 	case len(q.texts) == 0:
 		return column.Refuse("index %s holds %s and cannot be asked with text: use row or items", q.schema.Name, q.schema.Kind)
-	case len(q.texts) > 1 && q.schema.Kind != schema.Documents:
+	case len(q.texts) > 1 && q.schema.Kind != schema.Documents && r.Near.Column == "":
 		return column.Refuse("index %s has several columns of texts (%s): name the one to ask in row", q.schema.Name, q.named(q.texts))
+	case r.Near.Column != "" && (len(q.texts) > 1 || q.columns[q.texts[0]].name != r.Near.Column):
+		return q.notNear(r.Near.Column)
 	case strings.TrimSpace(text) == "":
 		return column.Refuse("text is empty: write what to look for")
 	case !utf8.ValidString(text):
@@ -317,6 +320,14 @@ func (q *Queries) text(s *scratch, r *Request, text string) error {
 		}
 	}
 	return nil
+}
+
+// notNear refuses the column that a text is to ask, where its matches count: there column says nothing.
+func (q *Queries) notNear(name string) error {
+	if !q.has(name) {
+		return q.unknown(name)
+	}
+	return column.Refuse("column says which column a search by distance asks, and the text is counted by its matches: ask column %q in row, {\"row\":{%q:\"...\"}}", name, name)
 }
 
 // set adds a set in the one column that takes sets.
@@ -356,6 +367,9 @@ func (q *Queries) vector(s *scratch, r *Request) error {
 // hashed is the column of vectors that is asked for matches: the one of a name, or the only one.
 func (q *Queries) hashed(name string) (at int, err error) {
 	if name == "" {
+		if all := q.nearby.Vectors(); len(all) > 1 && q.vectors() != 1 {
+			return 0, column.Refuse("index %s has several columns of vectors (%s): name the one to ask in column", q.schema.Name, schema.List(all))
+		}
 		at, _, err = theOne[column.VectorEncoder](q, "vector")
 		return at, err
 	}
@@ -367,6 +381,22 @@ func (q *Queries) hashed(name string) (at int, err error) {
 		return 0, column.Refuse("column %q holds no vectors", name)
 	}
 	return at, nil
+}
+
+// vectors is how many columns take vectors for matches.
+func (q *Queries) vectors() (n int) {
+	for i := range q.columns {
+		if _, ok := q.columns[i].encoder.(column.VectorEncoder); ok {
+			n++
+		}
+	}
+	return n
+}
+
+// has says that the index can be asked for a column, otherwise than by distance alone.
+func (q *Queries) has(name string) bool {
+	_, ok := q.byName[name]
+	return ok
 }
 
 // theOne is the only column whose encoder takes a form.

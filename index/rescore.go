@@ -33,7 +33,7 @@ func (q *Queries) measure(s *scratch, r *Request) (*verify.Measure, error) {
 	name := r.Rescore.Column
 	if name == "" {
 		var err error
-		if name, err = q.comparable(m, r); err != nil {
+		if name, err = q.comparable(s, m, r); err != nil {
 			return nil, err
 		}
 	}
@@ -109,8 +109,18 @@ func (q *Queries) Ordered(r *Request, k int) (candidates int) {
 }
 
 // comparable is the one column of those that are asked which a measure can compare.
-func (q *Queries) comparable(m *verify.Measure, r *Request) (string, error) {
+func (q *Queries) comparable(s *scratch, m *verify.Measure, r *Request) (string, error) {
+	for i := range r.Conditions {
+		if name := r.Conditions[i].Attr; !q.has(name) {
+			return "", q.unknown(name) // rather than that it cannot be compared
+		}
+	}
 	asked := q.asked(r)
+	if len(asked) == 0 {
+		if err := q.items(s, r); err != nil {
+			return "", err // no column takes what the query asks
+		}
+	}
 	var fit []string
 	for _, name := range asked {
 		if kept := q.kept(name); kept != nil && kept.Form == m.Form {
@@ -140,8 +150,13 @@ func (q *Queries) kept(name string) *forward.Column {
 func (q *Queries) rescore(s *scratch, dst *postings.MatchQuery, m *verify.Measure, k int) (verify.Rescore, error) {
 	asked := s.draft.Asked
 	s.draft.Asked = nil // what filters ask is no concern of it
-	if kept := q.kept(asked.Column); kept != nil && kept.Form == m.Form && asked.Conditions == 0 {
-		return nil, column.Refuse("rescore compares with what is asked of column %q, and the query asks nothing of it", asked.Column)
+	if kept := q.kept(asked.Column); kept != nil && kept.Form == m.Form {
+		switch {
+		case asked.Conditions == 0:
+			return nil, column.Refuse("rescore compares with what is asked of column %q, and the query asks nothing of it", asked.Column)
+		case asked.Conditions == asked.Presences && m.Form != schema.KeptTerms: // of terms it is compared with none
+			return nil, column.Refuse("rescore by %s compares with what is asked of column %q, and the query asks only whether it has a value: ask it for one, or leave rescore out", m.Name, asked.Column)
+		}
 	}
 	a := verify.Asked{
 		Column: q.kept(asked.Column), K: k, Matching: &single.Counter{Lists: q.lists, Query: dst},

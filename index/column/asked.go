@@ -4,6 +4,7 @@ package column
 type Asked struct {
 	Column     string
 	Conditions int    // on the column. What the counts of several prove, nobody knows
+	Presences  int    // of these, those that ask only whether there is a value
 	Weight     uint32 // of the last one, times that of the column
 	Weighed    bool   // terms weigh each their own besides
 
@@ -29,6 +30,13 @@ func (d *Draft) asked() {
 	if d.asks() {
 		d.Asked.Conditions++
 		d.Asked.Weight, d.Asked.Weighed = uint32(d.weight), d.idf != nil
+	}
+}
+
+// AskedPresence takes notice that the condition at hand asks only whether there is a value.
+func (d *Draft) AskedPresence() {
+	if d.asks() {
+		d.Asked.Presences++
 	}
 }
 

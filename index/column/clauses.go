@@ -8,6 +8,7 @@ import (
 
 	"github.com/geniemq/geniemq/index/filter"
 	"github.com/geniemq/geniemq/index/refusal"
+	"github.com/geniemq/geniemq/wire/value"
 )
 
 // A FilterEncoder is a QueryEncoder of a column that filters can be about.
@@ -28,7 +29,7 @@ func (e *textQueries) Clauses(dst *Draft, c *Condition) error {
 	case s.form == anyForm:
 		return e.some(dst, c, s.values)
 	}
-	if err := c.plain(); err != nil {
+	if err := cmp.Or(c.together(), c.plain()); err != nil {
 		return err
 	}
 	f := dst.Filter
@@ -95,6 +96,14 @@ func (e *textQueries) some(dst *Draft, c *Condition, values []Value) (err error)
 	return err
 }
 
+// together refuses all and any that come with each other or with something else, of a column that takes each of them.
+func (c *Condition) together() error {
+	if c.Other.IsZero() || c.Other.Kind() != value.Map || c.Other.Len() < 2 || c.Other.Member("all").IsZero() && c.Other.Member("any").IsZero() {
+		return nil
+	}
+	return Refuse(`column %q: all and any are conditions of their own: write an object for each, [{%q:{"all":["a"]}},{%q:{"any":["b"]}}]`, c.Attr, c.Attr, c.Attr)
+}
+
 func refuseEmpty(c *Condition) error {
 	return Refuse("column %q has nothing to match: the list is empty", c.Attr)
 }
@@ -122,6 +131,8 @@ func textClauses(dst *Draft, attr int, v Vocabulary, pool *termPool, stop map[st
 	switch {
 	case err != nil:
 		return err
+	case c.together() != nil:
+		return c.together()
 	case s.form != valueForm && s.form != allForm && s.form != anyForm:
 		return Refuse(`column %q holds texts: write "red shoes" or {"all":"red shoes"} for texts with all words, {"any":"red shoes"} for those with any`,
 			c.Attr)
@@ -214,7 +225,7 @@ func (e *numberQueries) Clauses(dst *Draft, c *Condition) error {
 // notStored refuses what only values could tell.
 func (e *numberQueries) notStored() error {
 	return refusal.Unsupported("column %s: the index keeps buckets of its values and not these, so that it "+
-		"cannot be filtered by them: give bucket numbers with \"unit\":\"bucket\", or build the index again, without kind, or with edges: exact", quoted(e.attr.Name))
+		"cannot be filtered by them: give bucket numbers with \"unit\":\"bucket\", or build the index again: the column with store: true or edges: exact, or the schema without kind", quoted(e.attr.Name))
 }
 
 // ranges returns the values of a plain condition, ascending and disjoint.

@@ -50,7 +50,24 @@ type Columns struct {
 // counted says that a request names a method by which matches are counted, as they are where the schema says nothing of distances. With a radius n-grams find what is
 // within it.
 func (r *Request) counted() bool {
-	return r.Method == "lsh" || r.Method == distance.Ngram && r.Radius == nil
+	return r.Method == lsh || r.Method == distance.Ngram && r.Radius == nil
+}
+
+// lsh is the method of counting hash functions that agree.
+const lsh = "lsh"
+
+// said are the fields of a request that only a search by distance has, but for its method.
+func (r *Request) said() string {
+	var fields []string
+	for _, f := range [...]struct {
+		name string
+		is   bool
+	}{{"point", r.Point != nil}, {"radius", r.Radius != nil}, {"recall", r.Recall != 0}, {"fraction", r.Fraction != 0}} {
+		if f.is {
+			fields = append(fields, f.name)
+		}
+	}
+	return strings.Join(fields, " or ")
 }
 
 // Of is the column of whose objects a request asks distances; ok is false where it does not, and matches are counted. It asks so if it says so: with a point, a
@@ -59,9 +76,14 @@ func (r *Request) counted() bool {
 func (x *Columns) Of(r *Request) (c *distance.Column, ok bool, err error) {
 	said := r.Point != nil || r.Radius != nil || r.Method != "" && !r.counted() || r.Fraction != 0 || r.Recall != 0
 	switch {
+	case !said && r.Method == lsh && r.Text != nil:
+		return nil, true, refusal.New("method lsh compares vectors, and a text has no hash functions: use scan, or leave method out")
 	case !said && r.Method == distance.Ngram && r.Vector != nil:
 		return nil, true, refusal.New("method ngram compares texts, and a vector has no n-grams: use scan, or leave method out")
 	case !said && r.Method != "" && r.Vector != nil:
+		if r.Column == "" && slices.ContainsFunc(x.Vectors(), func(name string) bool { return x.is(name, distance.Hashed) }) {
+			return nil, false, nil // counted, in the one that has hash functions
+		}
 		if c, err = x.named(r); err == nil && !x.is(c.Name, distance.Hashed) {
 			return nil, true, refusal.Unsupported("column %q of index %s has no %s: it has %s", c.Name, x.Schema.Name, r.Method, strings.Join(c.Methods(), ", "))
 		}
@@ -79,9 +101,9 @@ func (x *Columns) Of(r *Request) (c *distance.Column, ok bool, err error) {
 	case r.Method != "" && !slices.Contains(distance.Methods(), r.Method):
 		return nil, true, refusal.New("method %.40q is unknown: there are %s", r.Method, strings.Join(distance.Methods(), ", "))
 	case r.Method == distance.Ngram && r.Radius == nil:
-		return nil, true, refusal.Unsupported("method ngram without a radius counts n-grams, and knows no point, recall or fraction: use scan")
+		return nil, true, refusal.Unsupported("method ngram without a radius counts n-grams, and knows no %s: use scan", r.said())
 	case r.counted():
-		return nil, true, refusal.Unsupported("method %s counts matches, and knows no radius: use scan", r.Method)
+		return nil, true, refusal.Unsupported("method %s counts matches, and knows no %s: use scan", r.Method, r.said())
 	}
 	c, err = x.named(r)
 	return c, true, err
@@ -95,17 +117,20 @@ func (x *Columns) only(r *Request) (found *distance.Column) {
 	if r.Vector == nil {
 		return nil
 	}
-	vectors := 0
+	if all := x.Vectors(); len(all) == 1 {
+		return x.Distances.Column(all[0])
+	}
+	return nil
+}
+
+// Vectors are the columns of vectors, however they are asked.
+func (x *Columns) Vectors() (names []string) {
 	for i := range x.Schema.Columns {
 		if c := &x.Schema.Columns[i]; c.Type == schema.VectorColumn {
-			vectors++
-			found = x.Distances.Column(c.Name)
+			names = append(names, c.Name)
 		}
 	}
-	if vectors != 1 {
-		return nil
-	}
-	return found
+	return names
 }
 
 // is says that the schema has a column of a name, which is so.

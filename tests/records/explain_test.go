@@ -20,6 +20,7 @@ import (
 // asked is an index that queries are asked of one by one, on the CPU engine.
 type asked struct {
 	t          *testing.T
+	x          *index.Index
 	translator *translate.Translator
 	session    gpuexec.Searcher
 }
@@ -54,7 +55,7 @@ func build(t *testing.T, text string, lines ...string) *asked {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &asked{t: t}
+	a := &asked{t: t, x: x}
 	if a.translator, err = translate.New(s.Name, x, 0); err != nil {
 		t.Fatal(err)
 	}
