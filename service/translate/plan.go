@@ -163,6 +163,8 @@ func (e *Translator) checkSequence(q *wire.Query) *wire.Error {
 	switch r := q.Rescore; {
 	case len(q.Weights) > 0:
 		return wire.Errorf(wire.BadRequest, "index %s holds sequences, which are in the order of their edit distances whatever counts: leave weights out", e.Name)
+	case q.IDF == wire.Yes:
+		return wire.Errorf(wire.BadRequest, "index %s holds sequences, which are in the order of their edit distances whatever their pieces weigh: leave idf out", e.Name)
 	case r == nil:
 		return nil
 	case r.By != "edit":

@@ -68,9 +68,12 @@ func TestRefusals(t *testing.T) {
 		}},
 		{"{name: n, kind: sequences, columns: [{name: s, type: text}]}", `{"s":"abcd"}`, [][2]string{
 			{`{"text":"abc","method":"lsh","k":1}`, "method lsh compares vectors, and a text has no hash functions"},
+			{`{"text":"abc","idf":true}`, "leave idf out"},
+			{`{"text":"abc","idf":false}`, ""},
 		}},
 		{"{name: n, kind: documents, columns: [{name: title, type: text}, {name: body, type: text}]}", `{"title":"w1"}`, [][2]string{
 			{`{"text":"w1","column":"title"}`, `ask column "title" in row`},
+			{`{"text":"w1","idf":true}`, ""},
 		}},
 	} {
 		a := build(t, index.schema, index.line)
