@@ -85,7 +85,7 @@ func (q *Query) Check() error {
 	case q.Method != Auto && !slices.Contains(c.Methods(), q.Method):
 		return fmt.Errorf("column %q has no access path %q: it has %v", c.Name, q.Method, c.Methods())
 	case q.K == 0 && c.Path(q.Method) != nil && !c.Path(q.Method).Counts():
-		return fmt.Errorf("method %s does not look at everything and cannot count: use scan, or a k", q.Method)
+		return fmt.Errorf("method %s does not count how many are within a radius, with a recall or without: use scan, or ask for hits", q.Method)
 	case !(q.Fraction >= 0 && q.Fraction <= 1) || !(q.Recall >= 0 && q.Recall < 1):
 		return fmt.Errorf("a fraction is above 0 and at most 1, and a recall above 0 and below 1")
 	}

@@ -116,13 +116,13 @@ func (e *Translator) distant(to *Query, q *wire.Query, near *distance.Query, mad
 	return nil
 }
 
-// checkScan refuses a search that may take too much work: all texts are compared.
+// checkScan refuses a search that may take too much work: in the end all texts are compared, by a tree, n-grams and permutations too, of which nobody knows before.
 func (e *Translator) checkScan(near *distance.Query) *wire.Error {
 	symbols, bytes := int64(utf8.RuneCountInString(near.Text)), near.Column.Bytes()
 	if e.certifyWork == 0 || symbols*bytes <= e.certifyWork {
 		return nil
 	}
-	return wire.Errorf(wire.TooLarge, "the text, of %d symbols, would be compared with all of column %s, of %d bytes, which is more than certify-limit (%d): "+
+	return wire.Errorf(wire.TooLarge, "the text, of %d symbols, may have to be compared with all of column %s, of %d bytes, by whichever method, which is more than certify-limit (%d): "+
 		"ask with a shorter text, or have the limit raised", symbols, near.Column.Name, bytes, e.certifyWork)
 }
 

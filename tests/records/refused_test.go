@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/geniemq/geniemq/service/translate"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -48,6 +49,8 @@ func TestRefusals(t *testing.T) {
 			{`{"vector":[1,2],"column":"a","method":"lsh"}`, `column "a" of index n has no lsh`},
 			{`{"vector":[1,2],"column":"a","method":"lsh","recall":0.9}`, "knows no recall: use scan"},
 			{`{"vector":[1,2],"column":"a","method":"lsh","radius":2,"fraction":0.5}`, "knows no radius or fraction: use scan"},
+			{`{"vector":[1,2],"column":"c","method":"cells","radius":2,"k":0}`, "method cells does not count how many are within a radius, with a recall or without"},
+			{`{"vector":[1,2],"column":"c","method":"cells","radius":2}`, ""},
 		}},
 		{"{name: n, columns: [{name: a, type: vector, functions: 8}, {name: b, type: vector, functions: 8}, {name: c, type: vector, metric: l2}]}", vectors, [][2]string{
 			{`{"vector":[1,2]}`, several},
@@ -83,6 +86,23 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("%s of %s: %v", q[0], index.schema, r.Err)
 			case q[1] != "" && (r.Err == nil || r.Err.Code != wire.BadRequest && r.Err.Code != wire.Unsupported || !strings.Contains(r.Err.Message, q[1])):
 				t.Errorf("%s of %s: %v, and not: %s", q[0], index.schema, r.Err, q[1])
+			}
+		}
+	}
+}
+
+// TestCertifyLimitOfDistances: texts that may have to be compared with too many are refused by whatever method they are asked, as it is said.
+func TestCertifyLimitOfDistances(t *testing.T) {
+	a := build(t, "{name: n, columns: [{name: s, type: string, index: [tree, permutation, ngram]}]}", `{"s":"abcd"}`+"\n"+`{"s":"abce"}`)
+	for _, limit := range []int64{1, 1000} {
+		var err error
+		if a.translator, err = translate.New("n", a.x, limit); err != nil {
+			t.Fatal(err)
+		}
+		for _, method := range []string{"auto", "scan", "tree", "permutation", "ngram"} {
+			query := fmt.Sprintf(`{"text":"abc","radius":1,"method":%q}`, method)
+			if r := a.ask(query); limit > 1 && r.Err != nil || limit == 1 && (r.Err == nil || r.Err.Code != wire.TooLarge || !strings.Contains(r.Err.Message, "by whichever method")) {
+				t.Errorf("%s with certify-limit %d: %v", query, limit, r.Err)
 			}
 		}
 	}
