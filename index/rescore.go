@@ -156,6 +156,8 @@ func (q *Queries) rescore(s *scratch, dst *postings.MatchQuery, m *verify.Measur
 			return nil, column.Refuse("rescore compares with what is asked of column %q, and the query asks nothing of it", asked.Column)
 		case asked.Conditions == asked.Presences && m.Form != schema.KeptTerms: // of terms it is compared with none
 			return nil, column.Refuse("rescore by %s compares with what is asked of column %q, and the query asks only whether it has a value: ask it for one, or leave rescore out", m.Name, asked.Column)
+		case asked.Conditions-asked.Presences > 1 && m.Form != schema.KeptTerms:
+			return nil, column.Refuse("rescore by %s compares with one value of column %q, and the query asks it for %d: ask for one, or leave rescore out", m.Name, asked.Column, asked.Conditions-asked.Presences)
 		}
 	}
 	a := verify.Asked{

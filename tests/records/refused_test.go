@@ -28,6 +28,7 @@ func TestRefusals(t *testing.T) {
 			{`{"filter":{"c":{"all":["x"],"any":["y"]}}}`, `column "c": all and any are conditions of their own: write an object for each`},
 			{`{"exclude":{"title":{"any":"w1","all":"w2"}}}`, `column "title": all and any are conditions of their own: write an object for each`},
 			{`{"filter":[{"tags":{"all":["red"]}},{"tags":{"any":["blue"]}}]}`, ""},
+			{`{"items":[{"attr":"part","value":"p1"},{"attr":"part","value":"p2"}],"rescore":{"by":"edit"}}`, `one value of column "part", and the query asks it for 2`},
 			{`{"items":[{"attr":"part","missing":true},{"attr":"title","value":"w1"}],"rescore":{"by":"edit"}}`, `column "part", and the query asks only whether it has a value`},
 			{`{"items":[{"attr":"part","missing":false},{"attr":"part","value":"abd"}],"rescore":{"by":"edit"}}`, ""},
 			{`{"items":[{"attr":"tags","missing":true},{"attr":"title","value":"w1"}],"rescore":{"by":"jaccard","column":"tags"}}`, ""},
