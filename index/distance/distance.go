@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/geniemq/geniemq/index/filter"
@@ -275,6 +276,15 @@ func (c *Column) Tree() *tree.Tree {
 		return t.Tree
 	}
 	return nil
+}
+
+// Hits is how many objects are expected to be within the radius of a query, as was sampled when the column's tree was built; 0: nothing is known, or it has no radius.
+func (c *Column) Hits(q *Query) float64 {
+	t := c.Tree()
+	if t == nil || math.IsInf(q.Most, 1) {
+		return 0
+	}
+	return t.Expect(metric.Want{Most: q.Most}).Work.Hits
 }
 
 // Has says whether an object has a value.

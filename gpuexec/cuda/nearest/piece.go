@@ -148,7 +148,11 @@ func (c *Column) Price(q *distance.Query, queries int, waves *profile.NearWaves)
 	if c.Sieves(&a, waves) {
 		took = min(took, c.sieved(n, waves))
 	}
-	return time.Duration((waves.Batch+took)/float64(n) + waves.Place*float64(c.hits(q)))
+	hits, turns := min(c.Of.Hits(q), float64(c.hits(q))), 1.
+	for places := float64(waves.Places); places < hits; places *= MorePlaces {
+		turns++ // it is asked again
+	}
+	return time.Duration((waves.Batch+turns*took)/float64(n) + waves.Place*float64(c.hits(q)) + waves.Hit*hits)
 }
 
 // scanned is what so many queries take that compare all objects, in nanoseconds. Of a block of queries that is not full all is computed.

@@ -10,6 +10,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
 	"github.com/geniemq/geniemq/gpuexec/cuda/plan"
 	"github.com/geniemq/geniemq/gpuexec/cuda/profile"
+	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index/distance"
 	"github.com/geniemq/geniemq/index/filter"
@@ -316,5 +317,33 @@ func TestWaves(t *testing.T) {
 			}
 			before, most = count, (first+count)*(waves.Growth-1)*3/2
 		}
+	}
+}
+
+// TestManyHitsAreDear: where a tree knows how many hits are within a radius, a scan is priced by them, and by how often it is asked again for more room.
+func TestManyHitsAreDear(t *testing.T) {
+	waves := &profile.Of("").Near
+	w := enginetest.RandomDistanceWorld(t, seeded.Rand(t), 3_000, true)
+	c := w.Index.Distances().Column("point")
+	column := NewColumn(c, run.Tiles{End: 1})
+	price := func(kilometres float64) (ns, hits float64) {
+		q := &distance.Query{Column: c, K: 65_536, Most: c.Metric.Within(kilometres * 1000)}
+		return float64(column.Price(q, 64, waves)), c.Hits(q)
+	}
+	few, none := price(.001)
+	all, most := price(30_000)
+	if none > 2000 || most < 2*float64(waves.Places) {
+		t.Fatalf("%v objects are expected to be within a metre, %v within all of the earth", none, most)
+	}
+	scan := column.scanned(64, waves) + column.waited(waves)
+	turns := 1.
+	for places := float64(waves.Places); places < most; places *= MorePlaces {
+		turns++
+	}
+	if want := (turns-1)*scan/64 + waves.Hit*(most-none); math.Abs(all-few-want) > 2+.01*want {
+		t.Errorf("within all of the earth, with %v hits, a scan takes %v ns more than within a metre; want %v", most, all-few, want)
+	}
+	if q := (&distance.Query{Column: c, K: 10, Most: math.Inf(1)}); c.Hits(q) != 0 {
+		t.Errorf("without a radius %v hits are within it", c.Hits(q))
 	}
 }

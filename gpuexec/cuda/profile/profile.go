@@ -129,8 +129,8 @@ type NearWaves struct {
 	// Places is for how many hits who wants what is within a radius has room at first.
 	Places int
 	// Place is what it takes to copy back a place of an answer, of which there are as many as hits are wanted, in nanoseconds. Of all within a radius that stands for their hits, which are not
-	// known: a tree is to be taken where they may be many.
-	Place float64
+	// known: a tree is to be taken where they may be many. Hit is what a hit within a radius takes beside that, as far as a tree knows how many there are.
+	Place, Hit float64
 	// Steps of bytes within boxes, of codes, and of float32s by their power from 3 on, of which 4 to 7 are estimated
 	// (docs/benchmarks/history/2026-11-28-h200-linf-lp-hamming.md).
 	Boxes, Codes float64
@@ -200,7 +200,7 @@ func Of(string) *Profile {
 		Pieces: PieceSizes{Candidates: 48 << 10, SmallBatch: 256, WaveTiles: 64, Smallest: 128, StreamedPart: 256 << 20},
 		Scan:   ScanSizes{Work: 1 << 34, LeastWave: 16 << 10, Blocks: 2, Growth: 4, Batch: 80e3, Step: 2.5, Signs: 0.15},
 		Near: NearWaves{First: 128, Growth: 6, Least: 16 << 10, Sieved: 8 << 20, List: 4096, CellsFirst: 512, CellsList: 1024, CellsLeast: 8, CellsPairs: 1, CellsEach: 16, CellsAlone: 8192, CellsElement: 0.29, Guessed: 16 << 10, Sample: 4096, SampleHits: 128, SampleShare: 4, SievedHits: 256, Places: 1024, Grouped: 8, Levelled: 10_000, LevelSteps: 16, LevelsLeave: 0.005,
-			Batch: 100e3, Wave: 120e3, Step: 0.117, Bytes: 0.085, Element: 0.45, Place: 0.3,
+			Batch: 100e3, Wave: 120e3, Step: 0.117, Bytes: 0.085, Element: 0.45, Place: 0.3, Hit: 15,
 			Boxes: 0.14, Codes: 0.155, Powers: [...]float64{0.137, 0.13, 0.17, 0.17, 0.21, 0.153}, Deep: 2e3, DeepWarps: 24, DeepLeast: 256, GramTile: 26, GramLook: 3.5e3},
 		Host:  HostCosts{PlanSpan: 10, EncodeSpan: 4, PlanFilter: 100, AnswerBytes: 4},
 		Paths: Paths{Texts: true, Vectors: true, Sieves: true, Levels: true, TextTrees: true, Depth: true, Ranks: true, RankGuesses: true, Cells: true, Grams: true},
