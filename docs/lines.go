@@ -39,7 +39,7 @@ var features = map[string][]string{
 		"index/forward/", "index/filter/", "index/fold/", "index/dates/", "index/stopwords/", "index/similarity/", "index/postings/single/",
 		"index/column/boolean.go", "index/column/clauses.go", "index/column/date.go", "index/column/set.go", "index/column/shape.go",
 		"index/column/str.go", "index/column/text.go", "index/column/asked.go", "index/column/minhash/", "index/postings/presence.go", "index/schema/kept.go", "index/verify/lookup.go", "index/verify/measure",
-		"index/verify/ranking.go", "index/verify/known.go", "index/postings/frequency.go", "index/verify/scores.go", "index/explain.go", "index/rescore.go", "index/measure.go", "index/shown.go",
+		"index/verify/ranking.go", "index/verify/known.go", "index/postings/frequency.go", "index/verify/scores.go", "index/explain.go", "index/rescore.go", "index/measure.go", "index/shown/shown.go",
 		"gpuexec/passing/", "gpuexec/cpu/filter.go", "gpuexec/cpu/picked.go", "gpuexec/run/divided.go", "gpuexec/cuda/filters/", "gpuexec/cuda/rescoring/",
 		"gpuexec/cuda/abi/filter.go", "gpuexec/cuda/abi/terms.go", "gpuexec/cuda/plan/filter.go", "kernels/filter", "kernels/listed.cuh", "kernels/bound_filtered.cu", "kernels/terms.cu",
 		"service/translate/explain.go", "wire/refine.go", "wire/other.go", "wire/value/", "client/understood.go",

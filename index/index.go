@@ -187,6 +187,11 @@ func (x *Index) Name() string { return x.schema.Name }
 // Schema returns the schema that the index was built by, with every default filled in. It must not be changed.
 func (x *Index) Schema() *schema.Schema { return x.schema }
 
+// ColumnType is the type of a column of the schema.
+func (x *Index) ColumnType(c *schema.Column) column.Type {
+	return x.kinds.Column(x.schema.Kind, c.Type)
+}
+
 // KeywordName returns a keyword in words: the value of a Text attribute, the interval or value of a Number attribute, the number of an
 // Ordinal one, or, of the first attribute of a column, what its type makes of it. It is a copy, for people.
 func (x *Index) KeywordName(attr int, kw uint32) string {
@@ -196,7 +201,7 @@ func (x *Index) KeywordName(attr int, kw uint32) string {
 	}
 	for i := range x.schema.Columns {
 		c := &x.schema.Columns[i]
-		t := x.kinds.Column(x.schema.Kind, c.Type)
+		t := x.ColumnType(c)
 		namer, ok := t.(column.Namer)
 		if ok && t.Attributes(c)[0].Name == x.Attribute(attr).Name {
 			return namer.KeywordName(x.schema, c, name)

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
-	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/postings"
+	"github.com/geniemq/geniemq/index/shown"
 	"github.com/geniemq/geniemq/wire"
 )
 
@@ -55,7 +55,7 @@ type Answer struct {
 	result   wire.Result
 	hits     []wire.Hit
 	details  []wire.HitDetail
-	reader   *index.ShownReader             // of payloads
+	reader   *shown.Reader                  // of payloads
 	bound    func(i, from int) *wire.Result // at
 	held     bool                           // hits hold keys, payloads or details
 	TooLarge int                            // results that are an error because their payloads exceed most,

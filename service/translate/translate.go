@@ -11,6 +11,7 @@ import (
 	"github.com/geniemq/geniemq/index/distance"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/index/shown"
 	"github.com/geniemq/geniemq/internal/pool"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -24,9 +25,9 @@ type Translator struct {
 	queries *index.Queries
 	// textColumn is the column of the texts of sequences, "" of other indexes.
 	textColumn string
-	shown      *index.Shown // the payloads of objects
-	longestKey int64        // in bytes
-	prepares   bool         // there is something for Prepare to do
+	shown      *shown.Objects // the payloads of objects
+	longestKey int64          // in bytes
+	prepares   bool           // there is something for Prepare to do
 	// A text with certify may have so many symbols; more than certifyWork in all would have to be compared.
 	certifySymbols, certifyWork int64
 
@@ -47,14 +48,14 @@ func New(name string, x *index.Index, certifyLimit int64) (*Translator, error) {
 	e.certifyWork, e.certifySymbols = certifyLimit, certifyLimit/max(1, x.TextBytes())
 	key, _, _ := x.Longest()
 	e.textColumn, e.prepares = queries.Compared(), queries.Prepares("")
-	e.shown = x.Shown(e.textColumn)
+	e.shown = shown.Of(x, e.textColumn)
 	e.longestKey = int64(key)
 	return e, nil
 }
 
 // show makes what is shown of some hits of a query, in empty ones, and says whether they hold keys or payloads. It stops at the one at which payloads that are put
 // together take more than most bytes together: made is how many there are before, and size what they take with it.
-func (e *Translator) show(dst []wire.Hit, hits []gpuexec.Hit, q *Query, reader *index.ShownReader, most int) (held bool, made, size int) {
+func (e *Translator) show(dst []wire.Hit, hits []gpuexec.Hit, q *Query, reader *shown.Reader, most int) (held bool, made, size int) {
 	keyed := e.index.Schema().Key != "" && q.Form != wire.HitsColumns
 	composed := e.shown.Composed()
 	for i := range dst {

@@ -1,18 +1,20 @@
-package index
+// Package shown is what answers show of objects.
+package shown
 
 import (
 	"encoding/json"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/column"
 	"github.com/geniemq/geniemq/index/forward"
 )
 
-// Shown is what is shown of objects: a JSON object of what was stored with each, by name. Payload columns come first, then columns with
+// Objects is what is shown of the objects of an index: a JSON object of what was stored with each, by name. Payload columns come first, then columns with
 // store, in the order of the schema, and the text of a sequence before all. It is shared and does not change.
-type Shown struct {
-	index   *Index
+type Objects struct {
+	index   *index.Index
 	text    string // the column of sequences; "": none
 	columns []shownColumn
 	longest int64
@@ -30,10 +32,10 @@ const (
 	quoteFactor = 6
 )
 
-// Shown returns what is shown of the index's objects. text is the column of the texts of sequences.
-func (x *Index) Shown(text string) *Shown {
+// Of returns what is shown of the objects of an index. text is the column of the texts of sequences.
+func Of(x *index.Index, text string) *Objects {
 	_, payload, longest := x.Longest()
-	s := &Shown{index: x, text: text, longest: int64(payload) + 2}
+	s := &Objects{index: x, text: text, longest: int64(payload) + 2}
 	if text != "" {
 		s.longest += quoteFactor * int64(longest+len(text)+4)
 	}
@@ -41,15 +43,16 @@ func (x *Index) Shown(text string) *Shown {
 	if kept == nil {
 		return s
 	}
-	for i := range x.schema.Columns {
-		c := &x.schema.Columns[i]
+	columns := x.Schema().Columns
+	for i := range columns {
+		c := &columns[i]
 		of := kept.Column(c.Name)
 		if of == nil || !of.Returned {
 			continue
 		}
 		shown := shownColumn{kept: of}
 		shown.name, _ = jsontext.AppendQuote(nil, c.Name) // Validate has checked that names are UTF-8
-		shown.shows, _ = x.kinds.Column(x.schema.Kind, c.Type).(column.NumberShower)
+		shown.shows, _ = x.ColumnType(c).(column.NumberShower)
 		s.columns = append(s.columns, shown)
 		s.longest += int64(len(shown.name)) + 4 + of.LongestJSON()
 	}
@@ -60,28 +63,28 @@ func (x *Index) Shown(text string) *Shown {
 }
 
 // Longest is how many bytes are shown of an object at most.
-func (s *Shown) Longest() int64 { return s.longest }
+func (s *Objects) Longest() int64 { return s.longest }
 
 // Composed says that what is shown is put together, and not stored as it is.
-func (s *Shown) Composed() bool { return s.text != "" || len(s.columns) > 0 }
+func (s *Objects) Composed() bool { return s.text != "" || len(s.columns) > 0 }
 
 // Reader returns a reader of what is shown, for one goroutine at a time.
-func (s *Shown) Reader() *ShownReader {
-	r := &ShownReader{shown: s}
+func (s *Objects) Reader() *Reader {
+	r := &Reader{shown: s}
 	if len(s.columns) > 0 {
 		r.rows = s.index.Forward().NewReader()
 	}
 	return r
 }
 
-// ShownReader reads what is shown of objects. It keeps its memory.
-type ShownReader struct {
-	shown *Shown
+// Reader reads what is shown of objects. It keeps its memory.
+type Reader struct {
+	shown *Objects
 	rows  *forward.Reader
 }
 
 // Object returns what is shown of an object, nil where nothing is stored of it. It points into the map or is a copy.
-func (r *ShownReader) Object(id uint32) []byte {
+func (r *Reader) Object(id uint32) []byte {
 	s := r.shown
 	stored := s.index.Payload(id)
 	if !s.Composed() {
@@ -113,7 +116,7 @@ func appendText(dst []byte, s string) []byte {
 }
 
 // member appends a column of an object, if it has a value.
-func (r *ShownReader) member(dst []byte, c *shownColumn, id uint32) []byte {
+func (r *Reader) member(dst []byte, c *shownColumn, id uint32) []byte {
 	before := len(dst)
 	if before > 1 {
 		dst = append(dst, ',')
