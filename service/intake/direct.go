@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -134,11 +135,10 @@ func (d *Direct) take(o *directRequest, message pipeline.Message) {
 		o.Refuse(r, refuseObject())
 		return
 	}
-	if waiting := d.waiting.Add(1); waiting <= d.Limit && pipe.Offer(r) {
+	if o.queue(1) <= d.Limit && pipe.Offer(r) {
 		return
 	}
 	o.Refuse(r, d.overloaded())
-	d.waiting.Add(-1)
 }
 
 func (d *Direct) overloaded() *wire.Error {
@@ -160,6 +160,7 @@ type directRequest struct {
 	header nats.Header
 	user   string        // of whom account is kept
 	taken  int           // queries that are in flight for the user
+	queued atomic.Int64  // its part of those that wait
 	answer chan<- []byte // where its answer goes instead, if it came by no connection
 }
 
@@ -181,7 +182,7 @@ func (d *directRequest) Admit(queries int) *wire.Error {
 
 // join replaces the message's place in the queue by those of its queries. One query is admitted already.
 func (d *directRequest) join(queries int) *wire.Error {
-	waiting := d.intake.waiting.Add(int64(queries) - 1)
+	waiting := d.queue(int64(queries) - 1)
 	if queries <= 1 || waiting <= d.intake.Limit {
 		return nil
 	}
@@ -193,7 +194,26 @@ func (d *directRequest) join(queries int) *wire.Error {
 	return d.intake.overloaded()
 }
 
-func (d *directRequest) Leave(queries int) { d.intake.waiting.Add(int64(-queries)) }
+// queue counts queries among those that wait, and returns how many do.
+func (d *directRequest) queue(queries int64) (waiting int64) {
+	d.queued.Add(queries)
+	return d.intake.waiting.Add(queries)
+}
+
+// Leave takes queries of those that wait, of which there may be fewer: who was answered has none.
+func (d *directRequest) Leave(queries int) {
+	for {
+		queued := d.queued.Load()
+		n := min(int64(queries), queued)
+		if n <= 0 {
+			return
+		}
+		if d.queued.CompareAndSwap(queued, queued-n) {
+			d.intake.waiting.Add(-n)
+			return
+		}
+	}
+}
 
 func (d *directRequest) Refuse(r *pipeline.Request, reason *wire.Error) { d.send(r, reason) }
 
@@ -224,8 +244,9 @@ func (d *directRequest) turnAway(message *pipeline.Message) {
 	d.intake.stats.errors.Add(1)
 }
 
-// leave says that the queries are in flight no longer.
+// leave says that the queries are in flight no longer, nor do those wait that the engine never saw: of a message that was refused after it had joined the queue, or given up in it.
 func (d *directRequest) leave() {
+	d.Leave(math.MaxInt)
 	d.intake.Admission.Quotas.Leave(d.user, d.taken)
 	d.taken = 0
 }
