@@ -18,7 +18,9 @@ func TestRefusedDirectQueriesDoNotWait(t *testing.T) {
 		"--index", buildFile(t, t.TempDir(), "people.csv", peopleSchema, peopleData))
 	nc, _ := connect(t, worker.says("NATS"))
 	admin := worker.says("admin")
-	many := func(n int, query string) []byte { return []byte(`{"queries":[` + strings.TrimSuffix(strings.Repeat(query+",", n), ",") + `]}`) }
+	many := func(n int, query string) []byte {
+		return []byte(`{"queries":[` + strings.TrimSuffix(strings.Repeat(query+",", n), ",") + `]}`)
+	}
 	ask := func(body []byte) string {
 		m, err := nc.Request("genie.search.people", body, time.Minute)
 		if err != nil {
