@@ -70,7 +70,8 @@ error such a cell is a fault of its record, which ends the build or, with --skip
 leaves the record out.
 
 The output appears under its name only when it is complete; an existing file is
-replaced, and servers that use it go on with the old one until they restart.`,
+replaced, and servers that use it go on with the old one until they are told to
+take the new one (geniemq swap, SIGHUP), see it (serve --watch) or restart.`,
 		Example: `  # a table that nobody has described
   geniemq build products.csv
 
