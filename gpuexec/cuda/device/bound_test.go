@@ -49,7 +49,7 @@ func openBound(t testing.TB) *Engine {
 	if e.kernels.BoundColumns == 0 {
 		t.Skip("the device has no matrix products that the bound could use")
 	}
-	e.limits.Narrow = 1
+	e.kernels.Profile.Bound.Columns = 1
 	force(t, e, "bound")
 	return e
 }
@@ -227,7 +227,7 @@ func TestCUDABoundRanges(t *testing.T) {
 		}
 		w := enginetest.NewCodedWorld(t, rng, (2+rng.IntN(4))*store.TileObjects+rng.IntN(2000), attributes)
 		for _, e := range g.engines {
-			e.limits.Narrow = 1
+			e.kernels.Profile.Bound.Columns = 1
 			randomBoundWaves(rng, e.all)
 			for _, l := range e.all {
 				if easy {

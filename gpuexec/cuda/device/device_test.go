@@ -390,7 +390,8 @@ func TestCUDAMemory(t *testing.T) {
 		t.Errorf("a third index: %v, want out of memory", err)
 	}
 	release()
-	if c := a.Capacity(); c.BatchBytes != 64<<20 || c.InFlight != inFlight+atHand || c.IndexBytes <= 0 || c.SharedBytes != inFlight*c.BatchBytes || c.DeviceBytes != c.IndexBytes+c.SharedBytes {
+	lanes, atHand := e.kernels.Profile.Lanes, e.kernels.Profile.AtHand
+	if c := a.Capacity(); c.BatchBytes != 64<<20 || c.InFlight != lanes+atHand || c.IndexBytes <= 0 || c.SharedBytes != int64(lanes)*c.BatchBytes || c.DeviceBytes != c.IndexBytes+c.SharedBytes {
 		t.Errorf("capacity %+v", c)
 	}
 	held := map[string]int64{}
@@ -399,7 +400,7 @@ func TestCUDAMemory(t *testing.T) {
 			t.Errorf("%+v", h)
 		}
 	}
-	if owner := run.OwnerOf(w.Index); held[owner] != 2*a.Capacity().IndexBytes || held["engine"] != inFlight*64<<20 || len(held) != 2 {
+	if owner := run.OwnerOf(w.Index); held[owner] != 2*a.Capacity().IndexBytes || held["engine"] != int64(lanes)*64<<20 || len(held) != 2 {
 		t.Errorf("two indexes of %d bytes: %v", a.Capacity().IndexBytes, held)
 	}
 	for _, s := range []gpuexec.Searcher{a, b} {

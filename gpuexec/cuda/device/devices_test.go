@@ -114,7 +114,8 @@ func TestCUDADevices(t *testing.T) {
 		if mode == gpuexec.DeviceCapacity {
 			shards = min(shards, int64(w.Index.Tiles()))
 		}
-		if c := s.Capacity(); c.BatchBytes != 256<<20 || c.SharedBytes != shards*inFlight*c.BatchBytes || c.DeviceBytes <= c.SharedBytes || mode == gpuexec.DeviceReplica && c.InFlight != (inFlight+atHand)*len(g.engines) {
+		p := g.engines[0].kernels.Profile
+		if c := s.Capacity(); c.BatchBytes != 256<<20 || c.SharedBytes != shards*int64(p.Lanes)*c.BatchBytes || c.DeviceBytes <= c.SharedBytes || mode == gpuexec.DeviceReplica && c.InFlight != (p.Lanes+p.AtHand)*len(g.engines) {
 			t.Errorf("%s: capacity %+v", mode, c)
 		}
 		if err := s.Close(); err != nil {

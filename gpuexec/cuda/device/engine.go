@@ -119,10 +119,10 @@ func (e *Engine) open(images map[string][]byte) error {
 		if err != nil {
 			return deviceError("asking for the device's memory", err)
 		}
-		e.defaults(free)
 		if e.kernels, err = loadKernels(e.device, name, images); err != nil {
 			return imageError(name, err)
 		}
+		e.defaults(free)
 		e.uploader, err = newUploader()
 		return err
 	})
@@ -140,10 +140,10 @@ func (e *Engine) defaults(free int64) {
 	}
 	e.Host.Budget = run.NewBudget(int(e.device), budget)
 	if e.opts.InFlight <= 0 {
-		e.opts.InFlight = inFlight
+		e.opts.InFlight = e.kernels.Profile.Lanes
 	}
 	if e.opts.BatchMemory <= 0 {
-		e.opts.BatchMemory = min(1<<30, budget/(4*inFlight))
+		e.opts.BatchMemory = min(1<<30, budget/int64(4*e.kernels.Profile.Lanes))
 	}
 }
 
@@ -154,7 +154,7 @@ func (e *Engine) openLanes() error {
 		return err
 	}
 	e.Capacity = gpuexec.Capacity{
-		BatchPlans: 1024, BatchBytes: e.opts.BatchMemory, InFlight: e.opts.InFlight + atHand, SharedBytes: arenas,
+		BatchPlans: 1024, BatchBytes: e.opts.BatchMemory, InFlight: e.opts.InFlight + e.kernels.Profile.AtHand, SharedBytes: arenas,
 	}
 	e.lanes = turns.New[*lane](e.opts.InFlight)
 	for range e.opts.InFlight {

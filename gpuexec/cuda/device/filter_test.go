@@ -66,7 +66,7 @@ func filteredPlans(rng *rand.Rand, w *enginetest.CodedWorld, count int) []gpuexe
 // borders of tiles, groups and waves.
 func TestCUDAFilters(t *testing.T) {
 	e := openDevice(t, gpuexec.CUDAOptions{}).(*Engine)
-	e.limits.Narrow = 1
+	e.kernels.Profile.Bound.Columns = 1
 	rng := seeded.Rand(t)
 	paths := comparedBy{}
 	const tile = store.TileObjects

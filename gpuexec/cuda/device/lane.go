@@ -35,11 +35,8 @@ type lane struct {
 	timing *timing // made when stages are first timed
 }
 
-// How many lanes there are, how many batches are at hand beside those on lanes, and sizes of the pinned buffers. A batch is on the host for half of its time: with two lanes a
-// device waited for it, and with four some workloads are faster and some slower. A batch at hand goes on as soon as a lane is free, while the one before is answered. A query that needs more than inBytes fails; outBytes hold the answers of some queries of MaxK.
+// Sizes of the pinned buffers. A query that needs more than inBytes fails; outBytes hold the answers of some queries of MaxK.
 const (
-	inFlight = 3
-	atHand   = 1
 	inBytes  = 32 << 20
 	outBytes = 32 << 20
 )

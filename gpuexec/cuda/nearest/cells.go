@@ -46,10 +46,6 @@ func (c *Cells) visits(q *distance.Query) *visits {
 	return v
 }
 
-// mostVisited is the most objects of the cells that a query visits alone: of more its few warps are estimated to take longer than a core of the host. mostTogether is that of one whose
-// cells are visited together. A scan may visit any number.
-const mostVisited, mostTogether = 256 << 10, 4 << 20
-
 // visited is about how many objects so many cells have.
 func (c *Cells) visited(probes int) int {
 	return int(int64(probes) * int64(c.Of.Objects) / int64(c.Cells()))
@@ -79,18 +75,18 @@ func NewCells(of *Column) *Cells {
 }
 
 // Takes says whether the device visits the cells of a query: so many as a recall wants, and nothing is filtered. Who sees too few objects there visits more, on the host.
-func (c *Cells) Takes(q *distance.Query) bool {
+func (c *Cells) Takes(q *distance.Query, waves *profile.NearWaves) bool {
 	if q.K < 1 || c.Of.hits(q) > abi.WarpHits || q.Total || q.Recall <= 0 || q.Filter != nil {
 		return false
 	}
-	most, probes := uint32(mostVisited), c.visits(q).probes
+	most, probes := waves.CellsMost, c.visits(q).probes
 	switch {
 	case c.scans(&Ask{Query: q}, probes):
-		most = math.MaxUint32
+		most = math.MaxInt
 	case c.Together:
-		most = mostTogether
+		most = waves.CellsTogether
 	}
-	return probes < c.Cells() && int64(c.most[probes]) >= int64(c.Recall().Neighbours(q.K)) && c.most[probes] <= most
+	return probes < c.Cells() && int64(c.most[probes]) >= int64(c.Recall().Neighbours(q.K)) && int(c.most[probes]) <= most
 }
 
 // Least is the smallest batch of which a query is the device's: of a smaller one a host's cores have answered before a device has, unless much is visited.
@@ -140,7 +136,7 @@ func (c *Cells) Plan(asks, asked []Ask, room plan.Room, waves *profile.NearWaves
 	}
 	asks = asks[:n]
 	if n := c.together(asks, asked, waves); n > 0 {
-		if p := c.planVisits(asks[:n], asked, max(waves.CellsList, c.visited(probes)/listed), room, waves, first); len(p.Asks) > 0 {
+		if p := c.planVisits(asks[:n], asked, max(waves.CellsList, c.visited(probes)/waves.CellsListed), room, waves, first); len(p.Asks) > 0 {
 			return p
 		}
 	}

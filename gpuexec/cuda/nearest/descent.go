@@ -72,9 +72,6 @@ type DescentPiece struct {
 	Used                                          int64 // all of it
 }
 
-// mostLeaves is how many leaves of a query a round admits at most: what is wanted falls after each.
-const mostLeaves = 64
-
 // layout lays the buffers of levels and lists out from an offset on, for so many entries, and returns the end.
 func (p *DescentPiece) layout(at int64, entries int) int64 {
 	t, n := p.Tree, int64(len(p.Asks))
@@ -157,7 +154,7 @@ func (t *Tree) Plan(asks []Ask, room plan.Room, waves *profile.NearWaves) *Desce
 func (p *DescentPiece) fill(arena int64) {
 	t, n := p.Tree, int64(len(p.Asks))
 	least := t.leastBuffers(int(n))
-	p.Leaves = min((len(t.Order)+t.Leaf-1)/t.Leaf, mostLeaves)
+	p.Leaves = min((len(t.Order)+t.Leaf-1)/t.Leaf, p.waves.Leaves)
 	for p.Leaves > 1 {
 		p.placeQueries()
 		if p.end()+least <= arena*3/4 {

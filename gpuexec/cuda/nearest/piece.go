@@ -121,9 +121,6 @@ func (a *Ask) spare(places int) {
 	}
 }
 
-// MorePlaces is how many times as much room there is then. A scan takes about as long whatever room there is, so few are to be asked more often than twice.
-const MorePlaces = 8
-
 // Cost is the memory of the device that a query takes at least.
 func (c *Column) Cost(q *distance.Query, waves *profile.NearWaves) int64 {
 	arena, _, _ := c.need(c.hits(q), min(int64(waves.Least), int64(c.Objects)), 0)
@@ -149,7 +146,7 @@ func (c *Column) Price(q *distance.Query, queries int, waves *profile.NearWaves)
 		took = min(took, c.sieved(n, waves))
 	}
 	hits, turns := min(c.Of.Hits(q), float64(c.hits(q))), 1.
-	for places := float64(waves.Places); places < hits; places *= MorePlaces {
+	for places := float64(waves.Places); places < hits; places *= float64(waves.MorePlaces) {
 		turns++ // it is asked again
 	}
 	return time.Duration((waves.Batch+turns*took)/float64(n) + waves.Place*float64(c.hits(q)) + waves.Hit*hits)
@@ -157,10 +154,10 @@ func (c *Column) Price(q *distance.Query, queries int, waves *profile.NearWaves)
 
 // scanned is what so many queries take that compare all objects, in nanoseconds. Of a block of queries that is not full all is computed.
 func (c *Column) scanned(queries int, waves *profile.NearWaves) float64 {
-	const together, asElement = 8, 8 // queries of a block; powers that take as long as an element
+	const together = 8 // queries of a block
 	element := waves.Element
 	if p := c.Of.Metric.P; p > leastPower {
-		element *= 1 + float64(p-leastPower)/asElement
+		element *= 1 + float64(p-leastPower)/waves.ElementPowers
 	}
 	return float64(c.Objects) * float64(c.Dims) * element * float64(together*((queries+together-1)/together)) / 1e3
 }
@@ -317,13 +314,10 @@ func (p *Piece) End() int64 {
 	return p.Candidates + (p.answers+int64(len(p.Asks))*int64(p.Wave))*abi.NearEntryBytes
 }
 
-// over is how much wider than NearWaves.Growth says waves may be, so that the last one is not what is left over: a power of it. Each wave takes some time whatever it has.
-const over = 0.15
-
 // growth is after how many waves behind the first all objects have been seen, and how many times as many after each as before it.
 func (p *Piece) growth() (waves int, times float64) {
 	all := float64(p.Column.Objects) / float64(max(p.FirstWave, p.Sample))
-	waves = max(1, int(math.Ceil(math.Log(all)/math.Log(float64(p.waves.Growth))-over)))
+	waves = max(1, int(math.Ceil(math.Log(all)/math.Log(float64(p.waves.Growth))-p.waves.Over)))
 	return waves, math.Pow(all, 1/float64(waves))
 }
 
@@ -359,11 +353,8 @@ func (p *Piece) Waves() iter.Seq2[int, int] {
 // Each calls work for every unit of so many that take so many nanoseconds together, on several cores maybe (run.Crew.Each); nil: one after the other.
 type Each func(units, nanoseconds int, work func(unit int)) error
 
-// alone is what one core does at once, in nanoseconds: to wait for others would take as long, while a lane is held.
-const alone = 1_000_000
-
-// all does what Each may leave undone, too.
-func (e Each) all(units, nanoseconds int, work func(unit int)) {
+// all does what Each may leave undone, too, and at once what takes no longer than alone.
+func (e Each) all(units, nanoseconds, alone int, work func(unit int)) {
 	if e != nil && nanoseconds > alone && e(units, nanoseconds, work) == nil {
 		return
 	}
@@ -380,13 +371,13 @@ func (p *Piece) begin(i int) int64 {
 	return p.ends[i-1]
 }
 
-// coded is how many asks a core encodes at a time, and decodes of few hits. Nanoseconds: encodes and decodes are those of one, which is read from memory, sorts those of a hit of many.
-const coded, encodes, decodes, sorts = 64, 300, 250, 30
+// coded is how many asks a core encodes at a time, and decodes of few hits.
+const coded = 64
 
 // Encode fills what is copied to the device.
 func (p *Piece) Encode(in []byte, each Each) {
 	n := len(p.Asks)
-	each.all((n+coded-1)/coded, n*encodes, func(unit int) { p.encode(in, unit*coded, min(n, (unit+1)*coded)) })
+	each.all((n+coded-1)/coded, n*p.waves.Encode, p.waves.Alone, func(unit int) { p.encode(in, unit*coded, min(n, (unit+1)*coded)) })
 	for i, set := range p.sets {
 		words := abi.Array[uint64](in, p.Sets+int64(i)*p.Column.setBytes(), p.Column.SetWords()/2)
 		clear(words[copy(words, set):])
@@ -431,9 +422,9 @@ func (p *Piece) Decode(out []byte, each Each,
 	n := len(p.Asks)
 	dids, states, work := make([]distance.Answer, n), abi.Array[abi.NearState](out, 0, n), 0
 	for i := range states {
-		work += decodes + sorts*int(states[i].Kept)
+		work += p.waves.Decode + p.waves.Sort*int(states[i].Kept)
 	}
-	of := max(1, min(coded, coded*decodes*n/max(1, work)))
+	of := max(1, min(coded, coded*p.waves.Decode*n/max(1, work)))
 	stretch := func(unit int) {
 		var hits, spare []metric.Hit
 		for i := unit * of; i < min(n, (unit+1)*of); i++ {
@@ -453,7 +444,7 @@ func (p *Piece) Decode(out []byte, each Each,
 		case states[i].Given != 0:
 			a.Exact = true
 		case p.full(i, &states[i]):
-			a.Places *= MorePlaces
+			a.Places *= p.waves.MorePlaces
 		default:
 			continue
 		}

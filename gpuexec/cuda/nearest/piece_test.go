@@ -165,21 +165,21 @@ func checkEncoded(t *testing.T, p *Piece, in []byte) {
 
 // TestStretch: blocks go through whole units of objects and at most a tile, and the last round of them is nearly full where there is much to do.
 func TestStretch(t *testing.T) {
-	rng := seeded.Rand(t)
+	rng, waves := seeded.Rand(t), &profile.Of("").Near
 	for range 2000 {
 		objects, blocks, atOnce := 1+rng.IntN(8_000_000), 1+rng.IntN(130), 1+rng.IntN(300)
-		n := Stretch(objects, blocks, atOnce)
+		n := Stretch(objects, blocks, atOnce, waves)
 		if n%abi.SieveObjects != 0 || n < abi.SieveObjects || n > abi.TileObjects {
 			t.Fatalf("%d objects at a time", n)
 		}
 		units, each := (objects+abi.SieveObjects-1)/abi.SieveObjects, n/abi.SieveObjects
 		all := (units + each - 1) / each * blocks
 		took, least := (all+atOnce-1)/atOnce*each, float64(units*blocks)/float64(atOnce)
-		if each > 8 && blocks <= atOnce && float64(took) > 2.1*least+prepare*rounds {
+		if each > 8 && blocks <= atOnce && float64(took) > 2.1*least+float64(waves.Prepares*waves.Rounds) {
 			t.Fatalf("%d objects by %d blocks, %d at once: %d at a time take %d, %.0f at least", objects, blocks, atOnce, each, took, least)
 		}
 	}
-	if n := Stretch(120_000, 8, 264); (120_000+n-1)/n != 33 {
+	if n := Stretch(120_000, 8, 264, waves); (120_000+n-1)/n != 33 {
 		t.Errorf("%d objects at a time do not fill one round", n)
 	}
 }
@@ -247,7 +247,7 @@ func TestDecode(t *testing.T) {
 			}
 		}
 		for _, a := range again {
-			if a.Exact != (states[a.Job].Given != 0) || !a.Exact && (!full[a.Job] || a.Places != MorePlaces*places) {
+			if a.Exact != (states[a.Job].Given != 0) || !a.Exact && (!full[a.Job] || a.Places != waves.MorePlaces*places) {
 				t.Errorf("asked again: %+v", a)
 			}
 		}
@@ -337,7 +337,7 @@ func TestManyHitsAreDear(t *testing.T) {
 	}
 	scan := column.scanned(64, waves) + column.waited(waves)
 	turns := 1.
-	for places := float64(waves.Places); places < most; places *= MorePlaces {
+	for places := float64(waves.Places); places < most; places *= float64(waves.MorePlaces) {
 		turns++
 	}
 	if want := (turns-1)*scan/64 + waves.Hit*(most-none); math.Abs(all-few-want) > 2+.01*want {

@@ -21,31 +21,25 @@ type Ranks struct {
 // A Guess is how the limits of a piece are guessed (kernels/near_ranks.cu): by Sample objects, every Stride-th, for a wave whose candidates have room for so many beside those that are wanted.
 type Guess struct{ Sample, Stride, Room int }
 
-// leastWanted: of the objects one in so many is wanted, at most, and one in so many is in a sample.
-const leastWanted = 4
-
 // guess is that of the first n asks: 0 and nil where none pays.
 func (r *Ranks) guess(asks, asked []Ask, waves *profile.NearWaves) (n, lists int, g *Guess) {
 	objects := int(r.Of.Objects)
 	if !r.Guesses || objects < waves.Guessed {
 		return 0, 0, nil
 	}
-	for n < len(asks) && !asks[n].Exact && asks[n].Set < 0 && asked[n].Query.K < objects/leastWanted {
+	for n < len(asks) && !asks[n].Exact && asks[n].Set < 0 && asked[n].Query.K < objects/waves.GuessedShare {
 		lists = max(lists, asked[n].Query.K)
 		n++
 	}
 	if n == 0 {
 		return 0, 0, nil
 	}
-	sample := min(abi.MostHeld, objects/leastWanted)
+	sample := min(abi.MostHeld, objects/waves.GuessedShare)
 	g = &Guess{Sample: sample, Stride: objects / sample}
 	mean := float64(lists) * float64(sample) / float64(objects)
 	g.Room = max(sample, 2*int((mean+6*math.Sqrt(mean)+4)*float64(g.Stride)))
 	return n, lists, g
 }
-
-// mostRanked is the most candidates of a query: those of more are cheaper to come by where they are compared, on the host.
-const mostRanked = 8192
 
 // NewRanks are the rank vectors of a column on a device; nil where there are none, or not of all its objects. Each of these has a value.
 func NewRanks(of *Column) *Ranks {
@@ -64,9 +58,9 @@ func NewRanks(of *Column) *Ranks {
 }
 
 // Takes says whether a query's candidates are found on the device: it wants some, not all objects are candidates, and how many are does not depend on what passes its filter.
-func (r *Ranks) Takes(q *distance.Query) bool {
+func (r *Ranks) Takes(q *distance.Query, waves *profile.NearWaves) bool {
 	steps := r.Steps(q)
-	return q.K > 0 && !q.Total && (q.Filter == nil || q.Recall == 0) && steps < r.Of.Objects && steps <= mostRanked && (r.Of.texts == nil || r.Of.texts.takes(q.Text))
+	return q.K > 0 && !q.Total && (q.Filter == nil || q.Recall == 0) && steps < r.Of.Objects && int(steps) <= waves.RanksMost && (r.Of.texts == nil || r.Of.texts.takes(q.Text))
 }
 
 // Least is the smallest batch of which a query is the device's.

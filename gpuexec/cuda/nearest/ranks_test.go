@@ -36,7 +36,7 @@ func TestRanksPieces(t *testing.T) {
 		var asks, asked []Ask
 		for range 1 + rng.IntN(50) {
 			q := &distance.Query{Column: c, K: []int{1, 8, 100, 899}[rng.IntN(4)], Fraction: rng.Float64()/2 + 0.001, Vector: make([]float32, 3)}
-			if !ranks.Takes(q) || !ranks.Fits(q, room, &waves) {
+			if !ranks.Takes(q, &waves) || !ranks.Fits(q, room, &waves) {
 				refused++
 				continue
 			}

@@ -253,13 +253,12 @@ func (p Product) proven(sample, mean []float64, exponent int) float64 {
 	return shares / max(1, float64(len(sample)/dims-1))
 }
 
-// levelled is how many bytes have one level, and lateShare what of all pairs is as near as what a late wave looks for (profile.NearWaves.Levelled): kernels/near_levels.cu.
-const levelled, lateShare, levelWork = 8, 1e-4, 40_000_000
+// levelled is how many bytes have one level: kernels/near_levels.cu.
+const levelled = 8
 
-// LevelsLeave is the share of the pairs of a sample that levels of bytes leave to be compared by their bytes in a late wave; of a large one only so many vectors are looked at that
-// it takes some levelWork steps. SetLevels has been there.
-func (s *Sieve) LevelsLeave(sample []float64) float64 {
-	n := min(len(sample)/s.dims, 2+int(math.Sqrt(2*levelWork/float64(s.dims))))
+// LevelsLeave is the share of the pairs of a sample that levels of bytes leave to be compared by their bytes in a late wave. SetLevels has been there.
+func (s *Sieve) LevelsLeave(sample []float64, waves *profile.NearWaves) float64 {
+	n := min(len(sample)/s.dims, 2+int(math.Sqrt(float64(2*waves.LevelsWork)/float64(s.dims))))
 	bytes, lost, scale := make([]uint8, n*s.dims), make([]int, n), s.Scale()
 	for i := range bytes {
 		bytes[i], _ = bound.Level(sample[i], scale, s.Mean[i%s.dims])
@@ -288,7 +287,7 @@ func (s *Sieve) LevelsLeave(sample []float64) float64 {
 		return 1
 	}
 	slices.Sort(all)
-	wanted, left := all[int(lateShare*float64(len(all)))], 0
+	wanted, left := all[int(waves.LevelsNear*float64(len(all)))], 0
 	for _, l := range least {
 		if l <= wanted {
 			left++
@@ -354,20 +353,17 @@ func (c *Column) Sieves(a *Ask, waves *profile.NearWaves) bool {
 	return c.Sieve != nil && !a.Exact && int(c.Objects) > 2*waves.First && (a.Places > 0 || c.hits(a.Query) <= int64(waves.SievedHits))
 }
 
-// Of blocks that go through objects: how long one prepares its queries, in abi.SieveObjects that it could go through, and in how many rounds they run at most.
-const prepare, rounds = 4, 8
-
 // Stretch is how many objects a block goes through in a wave of so many, by each of so many blocks of queries, where so many blocks run at once. Blocks take equally long, and a
 // round that is not full as long as a full one: so there are as many as fill whole rounds, and few rounds, since each prepares its queries. It is no more than a tile.
-func Stretch(objects, blocks, atOnce int) int {
+func Stretch(objects, blocks, atOnce int, waves *profile.NearWaves) int {
 	units := (objects + abi.SieveObjects - 1) / abi.SieveObjects
 	least := (units + tileUnits - 1) / tileUnits
 	best, cost := 0, 0
-	for round := 1; round <= rounds; round++ {
+	for round := 1; round <= waves.Rounds; round++ {
 		stretches := min(max(least, round*atOnce/blocks, 1), units)
 		each := (units + stretches - 1) / stretches
 		all := (units + each - 1) / each * blocks
-		if took := (all + atOnce - 1) / atOnce * (prepare + each); best == 0 || took < cost {
+		if took := (all + atOnce - 1) / atOnce * (waves.Prepares + each); best == 0 || took < cost {
 			best, cost = each, took
 		}
 	}

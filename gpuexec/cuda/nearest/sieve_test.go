@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/geniemq/geniemq/gpuexec/cuda/profile"
 	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index/distance"
 	"github.com/geniemq/geniemq/index/metric"
@@ -109,7 +110,7 @@ func TestLevelsLeave(t *testing.T) {
 		if s == nil || s.Product != Bytes || !s.SetLevels(sample) {
 			t.Fatalf("%s: %+v", c.name, s)
 		}
-		if left := s.LevelsLeave(sample); left < c.least || left > c.most {
+		if left := s.LevelsLeave(sample, &profile.Of("").Near); left < c.least || left > c.most {
 			t.Errorf("%s: %v of the pairs are left, want %v to %v", c.name, left, c.least, c.most)
 		}
 	}

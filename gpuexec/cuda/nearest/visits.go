@@ -26,9 +26,6 @@ func pairsBytes(probes int) int64 {
 	return abi.WordBytes*int64(probes) + abi.NearGroupBytes*int64(probes/abi.VisitQueries+1)
 }
 
-// listed is of how many objects that are visited the list of a query has room for one, at least.
-const listed = 128
-
 // together is how many of the first asks visit cells together: 0 where each does alone, since too few do, or one has been given up.
 func (c *Cells) together(asks, asked []Ask, waves *profile.NearWaves) (n int) {
 	if !c.Together {

@@ -34,7 +34,7 @@ type candidates struct {
 
 // A finder of candidates: nearest.Ranks, nearest.Cells.
 type candidateFinder interface {
-	Takes(q *distance.Query) bool
+	Takes(q *distance.Query, waves *profile.NearWaves) bool
 	Least(q *distance.Query, waves *profile.NearWaves) int
 	Cost(q *distance.Query, waves *profile.NearWaves) int64
 	Fits(q *distance.Query, room plan.Room, waves *profile.NearWaves) bool
@@ -127,13 +127,13 @@ func (p *candidates) column(q *distance.Query) *candidateColumn {
 func (p *candidates) Takes(b *hosted.Batch, job int) bool {
 	q := b.Job(job).Query.(*distance.Query)
 	c := p.column(q)
-	return c != nil && b.Method(job) == p.method && c.Takes(q) && (b.Len() >= c.Least(q, p.scan.waves) || p.scan.engine.Untried()) && c.Fits(q, p.scan.engine.Room(), p.scan.waves)
+	return c != nil && b.Method(job) == p.method && c.Takes(q, p.scan.waves) && (b.Len() >= c.Least(q, p.scan.waves) || p.scan.engine.Untried()) && c.Fits(q, p.scan.engine.Room(), p.scan.waves)
 }
 
 // Cost implements nearest.Path.
 func (p *candidates) Cost(of *gpuexec.Plan) int64 {
 	if q, ok := of.Query.(*distance.Query); ok && q != nil {
-		if c := p.column(q); c != nil && c.Takes(q) {
+		if c := p.column(q); c != nil && c.Takes(q, p.scan.waves) {
 			return c.Cost(q, p.scan.waves)
 		}
 	}

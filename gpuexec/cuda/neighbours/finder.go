@@ -22,13 +22,8 @@ import (
 	"github.com/geniemq/geniemq/index/metric/sums"
 )
 
-const (
-	// foundBytes and foundVectors bound what is asked at a time: elements, and vectors.
-	foundBytes, foundVectors = 8 << 20, 32 << 10
-	// listed is how many places the list of a vector has for each object that is wanted, and fewestListed how many at least: a wave puts five objects on it for each as a
-	// rule (profile.NearWaves.Growth), and a list without room costs a scan. Shorter lists leave room for more vectors.
-	listed, fewestListed = 32, 512
-)
+// foundBytes and foundVectors bound what is asked at a time: elements, and vectors.
+const foundBytes, foundVectors = 8 << 20, 32 << 10
 
 // finder finds nearest vectors for a builder, by the kernels of searches: the space is a column, vectors are queries. It implements metric.Finder.
 type finder struct {
@@ -164,7 +159,7 @@ func (b *finding) do(ctx context.Context, first, n int) error {
 		return err
 	}
 	waves := b.waves
-	waves.List = min(waves.List, max(fewestListed, listed*b.k))
+	waves.List = min(waves.List, max(waves.FoundLeast, waves.FoundList*b.k))
 	return b.engine.OnLane(ctx, func(l *device.Lane) error {
 		for asks := b.asks; len(asks) > 0; {
 			if ctx.Err() != nil {

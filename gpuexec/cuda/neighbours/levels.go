@@ -46,7 +46,7 @@ func (l *columnLoader) levelsPay(s *nearest.Sieve) bool {
 		return false
 	}
 	own, sample := *s, l.sample()
-	return own.SetLevels(sample) && own.LevelsLeave(sample) <= waves.LevelsLeave
+	return own.SetLevels(sample) && own.LevelsLeave(sample, waves) <= waves.LevelsLeave
 }
 
 // loadLevels derives what is known of objects.

@@ -268,9 +268,6 @@ func (l launcher) waves(s *device.Steps, near abi.Near, arena abi.Pointer) {
 	}
 }
 
-// fewHits is how many hits of fewObjects a warp is quicker to keep than a block to find, in the worst order too.
-const fewHits, fewObjects = 32, 4096
-
 // anyRoom says that candidates have room for a wave, and rankRounds in how many rounds blocks of a scan of rank vectors run: the more, the less the last one leaves undone, and the more often
 // queries are loaded.
 const anyRoom, rankRounds = 1 << 30, 4
@@ -278,7 +275,7 @@ const anyRoom, rankRounds = 1 << 30, 4
 // compacted records what cuts the candidates of a wave of so many objects to the first ones.
 func (l launcher) compacted(s *device.Steps, near abi.Near, objects int) {
 	n := len(l.piece.Asks)
-	if objects <= fewObjects && l.piece.MostHits() <= fewHits {
+	if waves := &l.device.Profile.Near; objects <= waves.FewObjects && l.piece.MostHits() <= waves.FewHits {
 		device.Launch(s, l.few, (n+l.fewQueries-1)/l.fewQueries, 1, &near)
 	} else {
 		device.Launch(s, l.compact, n, 1, &near)
@@ -362,7 +359,7 @@ func (l launcher) sieved(s *device.Steps, near abi.Near, arena abi.Pointer) {
 	}
 	blocks, objects := l.sieveBlocks(), int(near.End-near.First)
 	atOnce := l.device.Processors * min(most, (l.shared+sharedOfBlock)/(bytes+l.sieveStatic+sharedOfBlock))
-	sieve := l.sieveOf(near, arena, nearest.Stretch(objects, blocks, atOnce))
+	sieve := l.sieveOf(near, arena, nearest.Stretch(objects, blocks, atOnce, &l.device.Profile.Near))
 	stretches := (objects + int(sieve.Stretch) - 1) / int(sieve.Stretch)
 	if l.byLevels(near.First) {
 		device.Launch(s, kernel.Sharing(bytes), blocks, stretches, &abi.NearLevels{Sieve: sieve, Least: l.column.levels})

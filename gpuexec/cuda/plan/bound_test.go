@@ -76,7 +76,8 @@ func TestCodesLayout(t *testing.T) {
 			t.Fatal(err)
 		}
 		most := 1 + rng.IntN(MaxColumns)
-		c := newCodes(layout, most, 0)
+		least := profile.Of("").Bound.Columns
+		c := newCodes(layout, most, least)
 		columns := 0
 		for a := range w.Vocabulary {
 			if s := layout.Planes; s != nil && s.Has(a) && s.Attributes[a].Codes <= abi.MaxCodes {
@@ -84,7 +85,7 @@ func TestCodesLayout(t *testing.T) {
 			}
 		}
 		columns = min(columns, most)
-		if (c == nil) != (columns < minColumns) {
+		if (c == nil) != (columns < least) {
 			t.Fatalf("%d columns have codes: %v", columns, c != nil)
 		}
 		if c == nil {

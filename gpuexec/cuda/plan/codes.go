@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"math"
 
 	"github.com/geniemq/geniemq/gpuexec/cuda/abi"
@@ -28,21 +27,19 @@ type Codes struct {
 }
 
 const (
-	minColumns   = 32
 	noColumn     = math.MaxUint32
 	nothingThere = noColumn - 1
 	// MaxColumns is about what shared memory has room for.
 	MaxColumns = 448
 )
 
-// newCodes returns nil where there are no codes, as where there are fewer columns than least (0: minColumns). It takes
+// newCodes returns nil where there are no codes, as where there are fewer columns than least. It takes
 // no more than most.
 func newCodes(r *Resident, most, least int) *Codes {
 	p := r.Planes
 	if p == nil || r.Streamed || most == 0 {
 		return nil
 	}
-	least = cmp.Or(least, minColumns)
 	c := &Codes{Objects: p.groups * abi.GroupObjects, ColumnOf: make([]uint32, r.Attributes)}
 	for a, attribute := range r.Lists.Attributes() {
 		own := &p.Attributes[a]

@@ -350,7 +350,8 @@ func (p *Piece) encode(x *Index, in []byte, crew *run.Crew, span int) error {
 		*answer += uint64(q.K)
 	}
 	scores.Done()
-	work := p.spanCount*span + p.Scores.AskWork() + x.device.Profile.Host.PlanFilter*p.Filters.Count
+	costs := &x.device.Profile.Host
+	work := p.spanCount*span + p.Scores.AskWork(costs.AskWord, costs.AskQuery) + costs.PlanFilter*p.Filters.Count
 	return crew.Each(context.Background(), n+p.Filters.Count, work, func(i int) {
 		if i >= n {
 			p.Filters.Encode(in, i-n, x.empty)

@@ -70,7 +70,7 @@ func Place(d *Device, own Extent, originals rescoring.Originals, later []Extent,
 		p.Originals = originals.Fitting(left)
 		left -= p.Originals.DeviceBytes()
 	}
-	if codes := newCodes(p.Resident, d.BoundColumns, limits.Narrow); codes.DeviceBytes() <= left {
+	if codes := newCodes(p.Resident, d.BoundColumns, d.Profile.Bound.Columns); codes.DeviceBytes() <= left {
 		p.Codes = codes
 	}
 	return p, nil

@@ -36,7 +36,7 @@ func placed(t testing.TB, x *index.Index, limits Limits) Placement {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Placement{Resident: r, Codes: newCodes(r, MaxColumns, 0)}
+	return Placement{Resident: r, Codes: newCodes(r, MaxColumns, profile.Of("").Bound.Columns)}
 }
 
 // listsOf are the postings of an index.

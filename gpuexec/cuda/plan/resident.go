@@ -83,7 +83,6 @@ type Limits struct {
 	// What tests ask for.
 	PartBytes  int64 // unless 0: stream, in parts of at most so much
 	PlanesOnly bool  // no postings of what is sliced
-	Narrow     int   // unless 0: so many narrow attributes are enough for codes
 
 	streamPart int64 // PieceSizes.StreamedPart
 	stored     filter.Stored

@@ -293,9 +293,8 @@ func (e *Encoder) Done() {
 	}
 }
 
-// AskWork estimates what Ask takes for all queries together, in nanoseconds of a core: each has to be waited for.
-func (l *Layout) AskWork() int {
-	const word, query = 8, 300
+// AskWork estimates what Ask takes for all queries together, by what it takes for a word and for a query, which has to be waited for.
+func (l *Layout) AskWork(word, query int) int {
 	return word*(l.parts[edit].words+l.parts[terms].words) + query*(l.parts[edit].tasks+l.parts[terms].tasks)
 }
 

@@ -25,7 +25,7 @@ type Terms struct {
 }
 
 // shortTerms: columns whose objects have so many terms on average, or fewer, are compared by a lane each. A lane that reads one row after the other of
-// its own touches as few sectors of memory as there are; a warp that shares a row waits 32 times as often.
+// its own touches as few sectors of memory as there are; a warp that shares a row waits for memory as often as it has lanes. So many they are, which nothing has measured.
 const shortTerms = 32
 
 // newTerms lays out the terms of a column.

@@ -207,9 +207,10 @@ func (p *Path) Match(ctx context.Context, b *hosted.Batch, jobs []int, t *gpuexe
 		at := p.host.At(b.Job(job).Query.(*distance.Query).Column)
 		byColumn[at] = append(byColumn[at], job)
 	}
+	waves := &p.engine.Device().Profile.Near
 	return nil, p.engine.OnLane(ctx, func(l *device.Lane) error {
 		for at, own := range byColumn {
-			for places := p.engine.Device().Profile.Near.Places; len(own) > 0; places *= nearest.MorePlaces {
+			for places := waves.Places; len(own) > 0; places *= waves.MorePlaces {
 				var err error
 				if own, err = p.scan(ctx, l, &p.columns[at], b, own, places, t); err != nil {
 					return err
