@@ -20,7 +20,7 @@ func (s *Service) sweep(ctx context.Context, class wire.Class) {
 		Now:      s.clock.Server,
 		OnSweep: func(swept int, err error) {
 			if swept > 0 {
-				s.metrics.DeadUnserved(string(wire.UnknownIndex), swept)
+				s.metrics.DeadUnserved(swept)
 				log.Warn("answered and removed queries for indexes that nobody serves", "messages", swept)
 			}
 			if err != nil {

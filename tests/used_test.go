@@ -12,17 +12,12 @@ import (
 
 // unused are packages, and names of packages, that no program of ours needs, each with its reason.
 var unused = map[string]string{
-	"client":               "applications use it",
-	"gpuexec/run":          "tests of the device look for memory that is lost",
-	"gpuexec/cpu/nearest":  "families of kernels build on it",
-	"gpuexec/cuda/abi":     "constants of kernels, which a test compares with their sources",
-	"gpuexec/cuda/plan":    "tests of the device plan single queries",
-	"gpuexec/cuda/device":  "families of kernels build on it",
-	"gpuexec/cuda/nearest": "tests ask which paths it took",
-	"index/metric/bound":   "proofs, and what kernels take of them",
-	"index/metric/tree":    "families of kernels build on it; tests of other packages look into trees",
-	"index/metric/cost":    "families of kernels build on it",
-	"index/verify":         "families of kernels build on it",
+	"client":             "applications use it",
+	"gpuexec/cuda/abi":   "constants of kernels, which a test compares with their sources",
+	"index/metric/bound": "proofs, and what kernels take of them",
+
+	"gpuexec/cuda/plan.PathSliced":    "tests of the device force it",
+	"gpuexec/cuda/plan.Index.Resting": "tests of the device ask for how long the bound rests",
 
 	"wire/value.Null":        "a kind of value like the others",
 	"index/column.otherForm": "a form like the others",

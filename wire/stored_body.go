@@ -80,11 +80,6 @@ func (b StoredBody) Identity() string {
 	return strconv.FormatInt(b.Size, 10) + " " + digestPrefix + digestEncoding.EncodeToString(b.Digest[:])
 }
 
-// Is reports whether a body is the one that is described.
-func (b StoredBody) Is(body []byte) bool {
-	return int64(len(body)) == b.Size && sha256.Sum256(body) == b.Digest
-}
-
 // ObjectBucket is the bucket of the object store with the bodies of queries that are too large for a message: of a user GENIE_OBJECTS_<user>, of all who are
 // no users GENIE_OBJECTS. A server can permit a bucket to one user and to nobody else. The error is an *[Error]: not every token of a subject can be
 // part of a bucket's name.

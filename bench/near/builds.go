@@ -73,7 +73,7 @@ func spaceOf(s *sets.Set) (metric.Space, error) {
 	for i := range s.Objects {
 		elements = append(elements, s.Objects[i].Vector...)
 	}
-	return metric.NewVectors(m, s.Dims, nil, elements)
+	return metric.NewVectors(m, s.Dims, elements)
 }
 
 // Line implements Result.

@@ -41,3 +41,11 @@ func Sought(texts verify.Texts, ngram int, text []rune, k, within int) verify.Re
 	}
 	return r
 }
+
+// Free is what nobody holds of a budget (run.Budget).
+func Free(b interface {
+	Place(choose func(free int64) ([]gpuexec.Holding, error)) (release func(), err error)
+}) (free int64) {
+	_, _ = b.Place(func(left int64) ([]gpuexec.Holding, error) { free = left; return nil, nil })
+	return free
+}

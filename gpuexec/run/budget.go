@@ -60,13 +60,6 @@ func (b *Budget) release(own []*gpuexec.Holding) {
 	}
 }
 
-// Free is what nobody holds.
-func (b *Budget) Free() int64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.free
-}
-
 // Holdings are those of now.
 func (b *Budget) Holdings() []gpuexec.Holding {
 	b.mu.Lock()

@@ -119,7 +119,7 @@ type Estimator interface {
 // A VectorEncoder is an Estimator of a column that vectors are looked for in. It takes Condition.Vector.
 type VectorEncoder interface {
 	Estimator
-	Dims() int
+	Dims() int // which other Estimators do not have: by it the type is told from theirs
 }
 
 // A TextEncoder is a QueryEncoder of a column that texts are looked for in, whole.

@@ -158,7 +158,7 @@ func (c *columnBuilder) space() (metric.Space, error) {
 		}
 		return metric.NewTexts(uint32(len(ends)/8), texts(data, store.View[uint64](ends)), nil)
 	case Points:
-		return metric.NewPoints(nil, store.View[float64](data))
+		return metric.NewPoints(store.View[float64](data))
 	}
 	return vectorsOf(m, c.schema.Dims, c.schema.Storage, data)
 }

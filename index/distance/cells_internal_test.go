@@ -20,7 +20,7 @@ func TestPricesOfOneQuery(t *testing.T) {
 		elements[i] = float32(rng.IntN(8)) + float32(rng.NormFloat64())/16
 	}
 	m := metric.Metric{Kind: metric.L2}
-	space, err := metric.NewVectors(m, dims, nil, elements)
+	space, err := metric.NewVectors(m, dims, elements)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,11 +34,11 @@ func elementBytes(storage string) int64 {
 func vectorsOf(m metric.Metric, dims int, storage string, data []byte) (*metric.Vectors, error) {
 	switch storage {
 	case StorageU8:
-		return metric.NewVectors(m, dims, nil, data)
+		return metric.NewVectors(m, dims, data)
 	case StorageF16:
-		return metric.NewVectors(m, dims, nil, store.View[sums.Half](data))
+		return metric.NewVectors(m, dims, store.View[sums.Half](data))
 	}
-	return metric.NewVectors(m, dims, nil, store.View[float32](data))
+	return metric.NewVectors(m, dims, store.View[float32](data))
 }
 
 // space is the objects of a space in the order of the path. Unit vectors of points are made anew when a file is opened, so they are put in order here.
@@ -48,7 +48,7 @@ func (r rows) space(by metric.Space, order []uint32) (metric.Space, error) {
 		for at, id := range order {
 			points.Coordinates(id, units[3*at:])
 		}
-		return metric.NewPoints(nil, units)
+		return metric.NewPoints(units)
 	}
 	v, ok := by.(*metric.Vectors)
 	if !ok || r.data == nil {

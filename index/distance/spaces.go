@@ -65,11 +65,11 @@ func (c *Column) vectors() (*metric.Vectors, error) {
 	}
 	switch c.Storage {
 	case StorageU8:
-		return metric.NewVectors(c.Metric, c.Dims, nil, bytes...)
+		return metric.NewVectors(c.Metric, c.Dims, bytes...)
 	case StorageF16:
-		return metric.NewVectors(c.Metric, c.Dims, nil, halves...)
+		return metric.NewVectors(c.Metric, c.Dims, halves...)
 	}
-	return metric.NewVectors(c.Metric, c.Dims, nil, floats...)
+	return metric.NewVectors(c.Metric, c.Dims, floats...)
 }
 
 func (c *Column) points() (*metric.Points, error) {
@@ -88,7 +88,7 @@ func (c *Column) points() (*metric.Points, error) {
 		}
 		parts = append(parts, part)
 	}
-	return metric.NewPoints(nil, parts...)
+	return metric.NewPoints(parts...)
 }
 
 // Rows are the vectors of a tile as they are stored, row after row. The rows of objects without one are zero.

@@ -51,8 +51,6 @@ type Choice struct {
 	Load float64
 	// Cost is what is least among what reaches the recall: work for a query and object, in postings that are read from a list.
 	Cost float64
-	// Clamped is the share of the sample's hashes beyond the ends.
-	Clamped float64
 }
 
 // UnreachedError says that nothing in the options reaches the recall. Best is what came nearest.
@@ -344,7 +342,7 @@ func (p *Parameters) Fit(sample []float32, workers int) (clamped float64, err er
 func (o *Options) measure(c *Choice, queries, objects []float32, whole bool) (err error) {
 	p := &c.Parameters
 	p.Seed, p.Buckets, p.Centre = o.Seed, o.Buckets, o.Centre
-	if c.Clamped, err = p.Fit(objects[:min(len(objects), fitted*o.Dim)], o.Workers); err != nil {
+	if _, err = p.Fit(objects[:min(len(objects), fitted*o.Dim)], o.Workers); err != nil {
 		return err
 	}
 	f, err := New(*p)

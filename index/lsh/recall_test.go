@@ -168,6 +168,10 @@ func TestChooseReaches(t *testing.T) {
 			continue
 		}
 		p := choice.Parameters
+		clamped, err := p.Fit(objects[:min(len(objects), fitted*dim)], 2)
+		if err != nil {
+			t.Fatal(err)
+		}
 		f := must(t, p)
 		x, err := NewMeasurement(f, queries, Measures{[]int{5}, []int{candidates}, []int{p.Reach}})
 		if err != nil {
@@ -181,13 +185,13 @@ func TestChooseReaches(t *testing.T) {
 		got, _ := truth.Lookup(5, candidates, uint32(p.Reach))
 		told, ok := p.Recall.Lookup(5, candidates, uint32(p.Reach))
 		t.Logf("%v: %d functions of width %.3g, %d buckets, reach %d: recall %.3f, told %.3f (%.3f to %.3f), clamped %.5f, load %.2f", family, p.Functions, p.Width, p.Buckets, p.Reach,
-			got.Share, told.Share, told.Low, told.High, choice.Clamped, choice.Load)
+			got.Share, told.Share, told.Low, told.High, clamped, choice.Load)
 		// Three standard errors below the recall are left to chance: the choice's own interval and that of these queries.
 		if got.Share < .9-.04 || !ok || math.Abs(told.Share-choice.Recall) > 1e-9 || told.Share < .9 {
 			t.Errorf("%v: the recall is %.3f, the choice says %.3f and its table %+v", family, got.Share, choice.Recall, told)
 		}
-		if choice.Clamped > 1e-3 {
-			t.Errorf("%v: %.4f of the hashes are clamped", family, choice.Clamped)
+		if clamped > 1e-3 {
+			t.Errorf("%v: %.4f of the hashes are clamped", family, clamped)
 		}
 	}
 }

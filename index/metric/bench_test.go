@@ -21,9 +21,9 @@ func BenchmarkScan(b *testing.B) {
 				floats[i], bytes[i], halves[i] = float32(rng.NormFloat64()), uint8(rng.Uint32()), sums.Half(rng.Uint32()&0xbfff)
 			}
 			m := Metric{Kind: kind}
-			byFloats, _ := NewVectors(m, dims, nil, floats)
-			byHalves, _ := NewVectors(m, dims, nil, halves)
-			byBytes, _ := NewVectors(m, dims, nil, bytes)
+			byFloats, _ := NewVectors(m, dims, floats)
+			byHalves, _ := NewVectors(m, dims, halves)
+			byBytes, _ := NewVectors(m, dims, bytes)
 			for name, s := range map[string]*Vectors{"f32": byFloats, "f16": byHalves, "u8": byBytes} {
 				for _, kernels := range sums.All() {
 					s.kernels = &kernels
@@ -72,7 +72,7 @@ func BenchmarkPoints(b *testing.B) {
 		u, _ := Unit(rng.Float64()*180-90, rng.Float64()*360)
 		units = append(units, u[:]...)
 	}
-	s, _ := NewPoints(nil, units)
+	s, _ := NewPoints(units)
 	for _, kernels := range sums.All() {
 		s.kernels = &kernels
 		b.Run(kernels.Name, func(b *testing.B) {

@@ -38,7 +38,7 @@ func TestScanAlone(t *testing.T) {
 		all := append(append(worlds(rng, dims, n, 1+rng.IntN(n)), scanWorlds(rng, dims, n)...), aloneWorlds(rng, dims, n)...)
 		for _, w := range all {
 			m := []Metric{{L2, 0}, {L2, 0}, {Cosine, 0}, {Angular, 0}}[rng.IntN(4)]
-			s, err := w.make(m, nil)
+			s, err := w.make(m)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -115,7 +115,7 @@ func TestAtTheLimit(t *testing.T) {
 			v[i] = float32(rng.NormFloat64())
 		}
 		m := Metric{Kind: []Kind{L2, Cosine}[round/4%2]}
-		s, err := NewVectors(m, dims, nil, rows)
+		s, err := NewVectors(m, dims, rows)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +143,7 @@ func TestAlikeByAnUlp(t *testing.T) {
 			rows[i*dims], rows[i*dims+1] = size, size*0x1p-26*float32(i%7) // whose squares are about an ulp of the sum
 		}
 		for _, kind := range []Kind{L2, Cosine} {
-			s, err := NewVectors(Metric{Kind: kind}, dims, nil, rows)
+			s, err := NewVectors(Metric{Kind: kind}, dims, rows)
 			if err != nil {
 				t.Fatal(err)
 			}

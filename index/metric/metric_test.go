@@ -74,7 +74,7 @@ type world struct {
 	name string
 	dims int
 	rows [][]float32
-	make func(m Metric, order []uint32) (*Vectors, error)
+	make func(m Metric) (*Vectors, error)
 }
 
 func worldOf[E Element](name string, dims, n, each int, element func() E) *world {
@@ -96,7 +96,7 @@ func worldOf[E Element](name string, dims, n, each int, element func() E) *world
 		}
 		parts[len(parts)-1] = append(parts[len(parts)-1], row...)
 	}
-	w.make = func(m Metric, order []uint32) (*Vectors, error) { return NewVectors(m, dims, order, parts...) }
+	w.make = func(m Metric) (*Vectors, error) { return NewVectors(m, dims, parts...) }
 	return w
 }
 

@@ -25,8 +25,8 @@ func Unit(latitude, longitude float64) (u [3]float64, err error) {
 }
 
 // NewPoints makes a space of the points whose unit vectors lie in parts, as those of NewVectors.
-func NewPoints(order []uint32, parts ...[]float64) (*Points, error) {
-	v, err := newVectors(Metric{Kind: Geo}, 3, order, parts)
+func NewPoints(parts ...[]float64) (*Points, error) {
+	v, err := newVectors(Metric{Kind: Geo}, 3, parts)
 	if err != nil {
 		return nil, err
 	}

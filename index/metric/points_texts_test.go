@@ -33,7 +33,7 @@ func TestPoints(t *testing.T) {
 		}
 		units = append(units, u[:]...)
 	}
-	s, err := NewPoints(nil, slices.Collect(slices.Chunk(units, 150))...)
+	s, err := NewPoints(slices.Collect(slices.Chunk(units, 150))...)
 	if err != nil {
 		t.Fatal(err)
 	}

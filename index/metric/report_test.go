@@ -12,26 +12,25 @@ import (
 
 // TestRefused: what has no distance is refused with a reason.
 func TestRefused(t *testing.T) {
-	vectors := func(m Metric, elements int, order []uint32) (*Vectors, error) {
-		return NewVectors(m, 2, order, make([]float32, elements))
+	vectors := func(m Metric, elements int) (*Vectors, error) {
+		return NewVectors(m, 2, make([]float32, elements))
 	}
 	for name, f := range map[string]func() error{
 		"kind":          func() error { return Metric{Kind: "l7"}.Check() },
 		"lp of 2":       func() error { return Metric{Lp, 2}.Check() },
 		"lp of 9":       func() error { return Metric{Lp, 9}.Check() },
 		"l2 with p":     func() error { return Metric{L2, 3}.Check() },
-		"edit":          func() error { _, err := vectors(Metric{Kind: Edit}, 2, nil); return err },
-		"geo":           func() error { _, err := vectors(Metric{Kind: Geo}, 2, nil); return err },
-		"no metric":     func() error { _, err := vectors(Metric{}, 2, nil); return err },
-		"odd":           func() error { _, err := vectors(Metric{Kind: L2}, 3, nil); return err },
-		"order":         func() error { _, err := vectors(Metric{Kind: L2}, 4, []uint32{2}); return err },
-		"no dimensions": func() error { _, err := NewVectors(Metric{Kind: L2}, 0, nil, []uint8{}); return err },
-		"parts":         func() error { _, err := NewVectors(Metric{Kind: L2}, 1, nil, []uint8{1}, []uint8{1, 2}); return err },
+		"edit":          func() error { _, err := vectors(Metric{Kind: Edit}, 2); return err },
+		"geo":           func() error { _, err := vectors(Metric{Kind: Geo}, 2); return err },
+		"no metric":     func() error { _, err := vectors(Metric{}, 2); return err },
+		"odd":           func() error { _, err := vectors(Metric{Kind: L2}, 3); return err },
+		"no dimensions": func() error { _, err := NewVectors(Metric{Kind: L2}, 0, []uint8{}); return err },
+		"parts":         func() error { _, err := NewVectors(Metric{Kind: L2}, 1, []uint8{1}, []uint8{1, 2}); return err },
 		"parts in front": func() error {
-			_, err := NewVectors(Metric{Kind: L2}, 1, nil, []uint8{1, 2}, []uint8{1}, []uint8{1})
+			_, err := NewVectors(Metric{Kind: L2}, 1, []uint8{1, 2}, []uint8{1}, []uint8{1})
 			return err
 		},
-		"points": func() error { _, err := NewPoints(nil, make([]float64, 4)); return err },
+		"points": func() error { _, err := NewPoints(make([]float64, 4)); return err },
 	} {
 		if f() == nil {
 			t.Errorf("%s: no error", name)
@@ -51,7 +50,7 @@ func TestRefused(t *testing.T) {
 		if c.kind == Lp {
 			m.P = 8
 		}
-		s, err := vectors(m, 4, nil)
+		s, err := vectors(m, 4)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +58,7 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%v of %v: %v", m, c.v, err)
 		}
 	}
-	s, _ := vectors(Metric{Kind: Cosine}, 4, nil)
+	s, _ := vectors(Metric{Kind: Cosine}, 4)
 	if _, err := s.UseNorms(make([]float64, 3)); err == nil {
 		t.Error("3 norms are taken for 2 vectors")
 	}
@@ -85,7 +84,7 @@ func TestDegenerate(t *testing.T) {
 					flat, rows = append(flat, row...), append(rows, row)
 				}
 			}
-			s, err := NewVectors(m, 33, nil, flat)
+			s, err := NewVectors(m, 33, flat)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -237,7 +236,7 @@ func TestSlack(t *testing.T) {
 			c[i] = a[i] + (b[i]-a[i])*share
 		}
 		for _, m := range ofVectors() {
-			s, err := NewVectors(m, dims, nil, slices.Concat(a, b, c))
+			s, err := NewVectors(m, dims, slices.Concat(a, b, c))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -35,19 +35,18 @@ type rows interface {
 }
 
 // NewVectors makes a space of vectors of dims elements each, which lie one after the other in parts. All parts but the last have as many.
-// Object i is the vector at order[i]; without an order, at i. What is given is kept, and must not change. Vectors are trusted to be what
-// Admits takes; an object of others has some value, math.Inf(1) where it would be NaN.
-func NewVectors[E Element](m Metric, dims int, order []uint32, parts ...[]E) (*Vectors, error) {
+// What is given is kept, and must not change. Vectors are trusted to be what Admits takes; an object of others has some value, math.Inf(1) where it would be NaN.
+func NewVectors[E Element](m Metric, dims int, parts ...[]E) (*Vectors, error) {
 	if err := m.Check(); err != nil {
 		return nil, err
 	}
 	if m.Kind == Edit || m.Kind == Geo {
 		return nil, fmt.Errorf("the metric %s is none of vectors", m.Kind)
 	}
-	return newVectors(m, dims, order, parts)
+	return newVectors(m, dims, parts)
 }
 
-func newVectors[E Element](m Metric, dims int, order []uint32, parts [][]E) (*Vectors, error) {
+func newVectors[E Element](m Metric, dims int, parts [][]E) (*Vectors, error) {
 	if dims < 1 {
 		return nil, fmt.Errorf("vectors of %d elements", dims)
 	}
@@ -66,20 +65,7 @@ func newVectors[E Element](m Metric, dims int, order []uint32, parts [][]E) (*Ve
 	if total > math.MaxUint32 {
 		return nil, fmt.Errorf("%d vectors are more than %d", total, uint32(math.MaxUint32))
 	}
-	s := &Vectors{metric: m, dims: dims, n: uint32(total), order: order, rows: t, kernels: &sums.All()[0]}
-	if err := s.reorder(total); err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
-// reorder checks the order of a space over so many rows.
-func (s *Vectors) reorder(rows int) error {
-	if s.order == nil {
-		return nil // every row in turn
-	}
-	s.n = uint32(len(s.order))
-	return checkOrder(s.order, rows)
+	return &Vectors{metric: m, dims: dims, n: uint32(total), rows: t, kernels: &sums.All()[0]}, nil
 }
 
 func checkOrder(order []uint32, rows int) error {

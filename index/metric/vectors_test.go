@@ -28,7 +28,7 @@ func TestVectors(t *testing.T) {
 func testSpace(t *testing.T, rng *rand.Rand, w *world, m Metric) {
 	t.Helper()
 	what := fmt.Sprintf("%v, %s, %d dimensions, %d objects", m, w.name, w.dims, len(w.rows))
-	s, err := w.make(m, nil)
+	s, err := w.make(m)
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
@@ -78,20 +78,30 @@ func testSpace(t *testing.T, rng *rand.Rand, w *world, m Metric) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := make([]float64, n)
+	normed := make([]float64, n)
 	for i, q := range queries {
-		with.rows.asker(with, sums.NewQuery(q)).Values(0, uint32(n), again)
-		for j := range again {
-			if !same(again[j], want[i*n+j]) {
-				t.Fatalf("%s: with norms object %d has %v, want %v", what, j, again[j], want[i*n+j])
+		with.rows.asker(with, sums.NewQuery(q)).Values(0, uint32(n), normed)
+		for j := range normed {
+			if !same(normed[j], want[i*n+j]) {
+				t.Fatalf("%s: with norms object %d has %v, want %v", what, j, normed[j], want[i*n+j])
 			}
 		}
 	}
-	one, err := w.make(m, order)
+	one, err := s.Permuted(order)
 	if err != nil {
 		t.Fatal(err)
 	}
-	two, err := s.Permuted(order)
+	backwards, again := make([]uint32, n), make([]uint32, len(order))
+	for i := range backwards {
+		backwards[i] = uint32(n - 1 - i)
+	}
+	for i, at := range order {
+		again[i] = backwards[at]
+	}
+	two, err := s.Permuted(backwards)
+	if err == nil {
+		two, err = two.Permuted(again)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +186,7 @@ func TestScan(t *testing.T) {
 		n := 1 + rng.IntN(600)
 		for _, w := range append(worlds(rng, dims, n, 1+rng.IntN(n)), scanWorlds(rng, dims, n)...) {
 			m := []Metric{{L2, 0}, {Cosine, 0}, {Angular, 0}, {L1, 0}}[rng.IntN(4)]
-			s, err := w.make(m, nil)
+			s, err := w.make(m)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -252,7 +262,7 @@ func TestScanTiny(t *testing.T) {
 	for _, i := range []int{3, 40} { // nearly at a right angle, on the far side
 		rows[2*i], rows[2*i+1] = -0.05e-30, 1e-30
 	}
-	s, err := NewVectors(Metric{Kind: Angular}, 2, nil, rows)
+	s, err := NewVectors(Metric{Kind: Angular}, 2, rows)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +290,7 @@ func TestAllocations(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, w := range worlds(rng, 40, 200, 60) {
 		for _, m := range []Metric{{L2, 0}, {Cosine, 0}, {Lp, 3}} {
-			s, err := w.make(m, nil)
+			s, err := w.make(m)
 			if err != nil {
 				t.Fatal(err)
 			}

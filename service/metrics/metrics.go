@@ -90,7 +90,7 @@ func New() *Metrics {
 		Help: "Time during which the engine had at least one batch: its rate is the engine's utilisation.",
 	}, func() float64 { return m.busy.sum().Seconds() })
 
-	m.DeadUnserved(string(wire.UnknownIndex), 0)
+	m.DeadUnserved(0)
 	m.MustRegister(m.seconds, m.batchSize, m.planned, busy,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -147,8 +147,8 @@ func (m *Metrics) Serving(x Served) {
 const unserved = "(unserved)"
 
 // DeadUnserved counts messages for indexes that nobody serves which were moved to the dead letters.
-func (m *Metrics) DeadUnserved(reason string, messages int) {
-	m.dead.WithLabelValues(unserved, reason).Add(float64(messages))
+func (m *Metrics) DeadUnserved(messages int) {
+	m.dead.WithLabelValues(unserved, string(wire.UnknownIndex)).Add(float64(messages))
 }
 
 // WatchClock adds the difference of the clocks: the NATS server's less this host's.

@@ -381,9 +381,9 @@ func TestCUDAMemory(t *testing.T) {
 	if err := enginetest.LoadOn(t, e, w.Index).Close(); err != nil { // the driver's first pieces
 		t.Fatal(err)
 	}
-	before, driver := e.Host.Budget.Free(), driverFree(t, e)
+	before, driver := enginetest.Free(e.Host.Budget), driverFree(t, e)
 	a, b := enginetest.LoadOn(t, e, w.Index), enginetest.LoadOn(t, e, w.Index)
-	taken := e.Host.Budget.Free() - 1000
+	taken := enginetest.Free(e.Host.Budget) - 1000
 	release := takeMemory(t, e, taken)
 	var full *gpuexec.DeviceError
 	if _, err := e.Load(context.Background(), w.Index); !errors.As(err, &full) || !full.OutOfMemory {
@@ -408,8 +408,8 @@ func TestCUDAMemory(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if e.Host.Budget.Free() != before {
-		t.Errorf("%d bytes are missing after closing", before-e.Host.Budget.Free())
+	if enginetest.Free(e.Host.Budget) != before {
+		t.Errorf("%d bytes are missing after closing", before-enginetest.Free(e.Host.Budget))
 	}
 	nothingLeaked(t, e, driver, "closing")
 }

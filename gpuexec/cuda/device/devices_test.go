@@ -98,8 +98,8 @@ func TestCUDADevices(t *testing.T) {
 		var free []int64
 		var release []func()
 		for _, e := range g.engines {
-			free = append(free, e.Host.Budget.Free())
-			release = append(release, takeMemory(t, e, e.Host.Budget.Free()-little))
+			free = append(free, enginetest.Free(e.Host.Budget))
+			release = append(release, takeMemory(t, e, enginetest.Free(e.Host.Budget)-little))
 		}
 		s := enginetest.LoadOn(t, g, w.Index)
 		compareWithCPU(t, rng, w, s, scaled(64), false)
@@ -122,7 +122,7 @@ func TestCUDADevices(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, m := range g.engines {
-			if left := m.Host.Budget.Free(); left != free[i] {
+			if left := enginetest.Free(m.Host.Budget); left != free[i] {
 				t.Errorf("%s: %d bytes of member %d are missing after closing", mode, free[i]-left, i)
 			}
 		}

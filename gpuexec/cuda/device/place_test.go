@@ -19,8 +19,8 @@ import (
 func deviceWith(t *testing.T, memory int64) *Engine {
 	const batch = 64 << 20
 	e := openDevice(t, gpuexec.CUDAOptions{InFlight: 2, BatchMemory: batch, Memory: 2*batch + memory}).(*Engine)
-	if e.Host.Budget.Free() != memory {
-		t.Fatalf("%d bytes are free beside the batches, want %d", e.Host.Budget.Free(), memory)
+	if enginetest.Free(e.Host.Budget) != memory {
+		t.Fatalf("%d bytes are free beside the batches, want %d", enginetest.Free(e.Host.Budget), memory)
 	}
 	return e
 }
@@ -56,8 +56,8 @@ func TestCUDALoadAtOnce(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if e.Host.Budget.Free() != memory {
-			t.Fatalf("%d bytes are missing after closing", memory-e.Host.Budget.Free())
+		if enginetest.Free(e.Host.Budget) != memory {
+			t.Fatalf("%d bytes are missing after closing", memory-enginetest.Free(e.Host.Budget))
 		}
 	}
 }
@@ -73,7 +73,7 @@ func TestCUDALoadEnds(t *testing.T) {
 		if err := enginetest.LoadOn(t, e, w.Index).Close(); err != nil { // so that what the driver keeps is there
 			t.Fatal(err)
 		}
-		budget, before, failed := e.Host.Budget.Free(), driverFree(t, e), 0
+		budget, before, failed := enginetest.Free(e.Host.Budget), driverFree(t, e), 0
 		for _, panics := range []bool{false, true} {
 			for after := int64(0); ; after++ {
 				s, err := e.Load(endsAfter(after, panics), snapshot)
@@ -89,8 +89,8 @@ func TestCUDALoadEnds(t *testing.T) {
 					t.Fatalf("a load that ends after %d looks at the context: %v", after, err)
 				}
 				failed++
-				if e.Host.Budget.Free() != budget {
-					t.Fatalf("%d bytes are missing in the budget after %v", budget-e.Host.Budget.Free(), err)
+				if enginetest.Free(e.Host.Budget) != budget {
+					t.Fatalf("%d bytes are missing in the budget after %v", budget-enginetest.Free(e.Host.Budget), err)
 				}
 			}
 		}

@@ -55,16 +55,16 @@ func (t *Tree) nodes(depth int) int64 { return int64(t.Levels[depth+1] - t.Level
 //
 // # Bound of the buffers
 //
-// A level of depth d has room for min(Entries, queries * nodes of depth d) entries. A round takes Most = floor(Entries / capacity) entries of the deepest level that has any, so
-// they lead to Most * capacity <= Entries entries of the level below, which is empty; and no query enters a node twice. So it holds as long as
-// Entries >= capacity, for any batch and a single query, whatever is pruned. A list has room for the most that a round takes, and a query for its k and what Leaves leaves
+// A level of depth d has room for min(entries, queries * nodes of depth d) entries. A round takes Most = floor(entries / capacity) of these of the deepest level that has any, so
+// they lead to Most * capacity <= entries of the level below, which is empty; and no query enters a node twice. So it holds as long as
+// entries >= capacity, for any batch and a single query, whatever is pruned. A list has room for the most that a round takes, and a query for its k and what Leaves leaves
 // append (kernels/descent.cuh). All of it is chosen by the memory of a lane: a query alone needs capacity entries a level and one leaf.
 type DescentPiece struct {
 	Piece
 	Tree *Tree
 
-	Entries, Most, Leaves, ListRoom int
-	Rooms                           []int // entries of each level
+	Most, Leaves, ListRoom int
+	Rooms                  []int // entries of each level
 	// Offsets.
 	Levels, Work, Progress                        int64
 	Bounds, Distances, Queries, Nodes             []int64 // of each level
@@ -80,7 +80,7 @@ func (p *DescentPiece) layout(at int64, entries int) int64 {
 		at = offset + bytes
 		return offset
 	}
-	p.Entries, p.Most, p.ListRoom = entries, entries/t.Capacity, 0
+	p.Most, p.ListRoom = entries/t.Capacity, 0
 	p.Rooms, p.Bounds, p.Distances, p.Queries, p.Nodes = p.Rooms[:0], p.Bounds[:0], p.Distances[:0], p.Queries[:0], p.Nodes[:0]
 	for depth := range t.Height + 1 {
 		room := min(int64(entries), n*t.nodes(depth))

@@ -98,7 +98,7 @@ func TestCUDABuildFigures(t *testing.T) {
 			writeArray(t, path, v, n, dims)
 			os.Unsetenv("GENIEMQ_NPY")
 		}
-		space, err := metric.NewVectors(metric.Metric{Kind: metric.L2}, dims, nil, v)
+		space, err := metric.NewVectors(metric.Metric{Kind: metric.L2}, dims, v)
 		if err != nil {
 			t.Fatal(err)
 		}

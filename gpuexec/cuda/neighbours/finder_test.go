@@ -17,6 +17,7 @@ import (
 
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cuda/device"
+	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/metric"
 	"github.com/geniemq/geniemq/index/metric/sums"
@@ -57,15 +58,15 @@ func stored(t *testing.T, rng *rand.Rand, m metric.Metric, dims int, v []float32
 		for i := 0; i < len(v); i += dims {
 			halves[i], _ = sums.ToHalf(1)
 		}
-		s, err = metric.NewVectors(m, dims, nil, halves)
+		s, err = metric.NewVectors(m, dims, halves)
 	case 1:
 		octets := make([]uint8, len(v))
 		for i, e := range v {
 			octets[i] = uint8(min(255, max(1, e)))
 		}
-		s, err = metric.NewVectors(m, dims, nil, octets)
+		s, err = metric.NewVectors(m, dims, octets)
 	default:
-		s, err = metric.NewVectors(m, dims, nil, v)
+		s, err = metric.NewVectors(m, dims, v)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -233,7 +234,7 @@ func TestCUDABuildsAlone(t *testing.T) {
 	}
 	check("a batch without room", "no room for one", 1, open(t, gpuexec.CUDAOptions{BatchMemory: 4 << 10, InFlight: 1, Memory: 64 << 20}))
 	small := open(t, gpuexec.CUDAOptions{BatchMemory: 8 << 20, InFlight: 1, Memory: 8<<20 + 64<<10})
-	before := small.Host.Budget.Free()
+	before := enginetest.Free(small.Host.Budget)
 	if before >= 4*dims*n || before < 4*dims*20+8 {
 		t.Fatalf("%d bytes are free, which is not what is tested", before)
 	}
@@ -243,8 +244,8 @@ func TestCUDABuildsAlone(t *testing.T) {
 	if err != nil || !bytes.Equal(got, want) || len(notes) != 1 || !strings.Contains(notes[0], "no room") || by.helped < 2 {
 		t.Errorf("too little memory: %v, or other bytes; the device helped %d times, and the notes are %q", err, by.helped, notes)
 	}
-	if small.Host.Budget.Free() != before {
-		t.Errorf("%d bytes are free, and %d were", small.Host.Budget.Free(), before)
+	if enginetest.Free(small.Host.Budget) != before {
+		t.Errorf("%d bytes are free, and %d were", enginetest.Free(small.Host.Budget), before)
 	}
 
 	ctx, cancel := context.WithCancelCause(t.Context())

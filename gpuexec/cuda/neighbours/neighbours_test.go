@@ -374,7 +374,7 @@ func TestCUDADistancesNoRoom(t *testing.T) {
 	e := open(t, gpuexec.CUDAOptions{BatchMemory: 4 << 20, InFlight: 1})
 	rng := seeded.Rand(t)
 	w := enginetest.RandomDistanceWorld(t, rng, 1500, false)
-	free := e.Host.Budget.Free()
+	free := enginetest.Free(e.Host.Budget)
 	for _, left := range []int64{free, 64 << 10, 100} {
 		release, err := e.Host.Budget.Reserve(gpuexec.Holding{Owner: "test", Form: "nothing", Bytes: free - left})
 		if err != nil {
@@ -402,7 +402,7 @@ func TestCUDADistancesNoRoom(t *testing.T) {
 		}
 		release()
 	}
-	if got := e.Host.Budget.Free(); got != free {
+	if got := enginetest.Free(e.Host.Budget); got != free {
 		t.Errorf("%d bytes are free, and %d were", got, free)
 	}
 }

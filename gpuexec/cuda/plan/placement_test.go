@@ -305,8 +305,8 @@ func TestPlaceAtOnce(t *testing.T) {
 		if errs[0] != nil || errs[1] != nil {
 			t.Fatalf("%d bytes: %v, %v", bytes, errs[0], errs[1])
 		}
-		if placed[0].Streamed == placed[1].Streamed || budget.Free() != bytes-placed[0].DeviceBytes()-placed[1].DeviceBytes() {
-			t.Fatalf("streamed: %v, %v; %d bytes of %d are left", placed[0].Streamed, placed[1].Streamed, budget.Free(), bytes)
+		if placed[0].Streamed == placed[1].Streamed || enginetest.Free(budget) != bytes-placed[0].DeviceBytes()-placed[1].DeviceBytes() {
+			t.Fatalf("streamed: %v, %v; %d bytes of %d are left", placed[0].Streamed, placed[1].Streamed, enginetest.Free(budget), bytes)
 		}
 		held := map[string]int64{}
 		for _, h := range budget.Holdings() {
@@ -320,8 +320,8 @@ func TestPlaceAtOnce(t *testing.T) {
 		}
 		release[0]()
 		release[1]()
-		if budget.Free() != bytes {
-			t.Fatalf("%d bytes of %d are back", budget.Free(), bytes)
+		if enginetest.Free(budget) != bytes {
+			t.Fatalf("%d bytes of %d are back", enginetest.Free(budget), bytes)
 		}
 	}
 }

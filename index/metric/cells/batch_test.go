@@ -23,7 +23,7 @@ func rowed(t testing.TB, space *metric.Vectors, order []uint32) *metric.Vectors 
 			elements = append(elements, float32(e))
 		}
 	}
-	rows, err := metric.NewVectors(space.Metric(), space.Dims(), nil, elements)
+	rows, err := metric.NewVectors(space.Metric(), space.Dims(), elements)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,7 +65,7 @@ func TestLayoutFigures(t *testing.T) {
 		{"clusters", 2000, .1, []int{4, 0}}, {"overlapping clusters", 2000, .75, []int{8, 128, 0}}, {"Gaussian", 1, 1, []int{384, 1536, 0}},
 	} {
 		elements := around(n+queries, dims, set.clusters, set.spread)
-		space, err := metric.NewVectors(metric.Metric{Kind: metric.L2}, dims, nil, elements[:n*dims])
+		space, err := metric.NewVectors(metric.Metric{Kind: metric.L2}, dims, elements[:n*dims])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +137,7 @@ func TestFigures(t *testing.T) {
 		{"clusters", 2000, .1}, {"overlapping clusters", 2000, .75}, {"Gaussian", 1, 1},
 	} {
 		elements := around(n+256, dims, set.clusters, set.spread)
-		space, err := metric.NewVectors(metric.Metric{Kind: metric.L2}, dims, nil, elements[:n*dims])
+		space, err := metric.NewVectors(metric.Metric{Kind: metric.L2}, dims, elements[:n*dims])
 		if err != nil {
 			t.Fatal(err)
 		}

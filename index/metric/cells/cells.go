@@ -122,7 +122,7 @@ func (x *Index) open(m metric.Metric, dims int) (err error) {
 
 // centroids are a space of vectors, with their norms at hand.
 func centroids(m metric.Metric, dims int, elements []float32) (*metric.Vectors, error) {
-	space, err := metric.NewVectors(m, dims, nil, elements)
+	space, err := metric.NewVectors(m, dims, elements)
 	if err != nil {
 		return nil, err
 	}

@@ -95,7 +95,7 @@ func TestExactSearchLeavesCellsOut(t *testing.T) {
 			elements = append(elements, float32(rand.New(rand.NewPCG(uint64(i%clusters), uint64(j))).NormFloat64()+rng.NormFloat64()*.01))
 		}
 	}
-	space, err := metric.NewVectors(metric.Metric{Kind: metric.L2}, dims, nil, elements)
+	space, err := metric.NewVectors(metric.Metric{Kind: metric.L2}, dims, elements)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func TestExpectedRecall(t *testing.T) {
 	for i := range elements {
 		elements[i] = rng.Float32()
 	}
-	space, err := metric.NewVectors(metric.Metric{Kind: metric.L2}, 4, nil, elements)
+	space, err := metric.NewVectors(metric.Metric{Kind: metric.L2}, 4, elements)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +271,7 @@ func TestAuto(t *testing.T) {
 
 func TestFaults(t *testing.T) {
 	rng := seeded.Rand(t)
-	codes, err := metric.NewVectors(metric.Metric{Kind: metric.Hamming}, 2, nil, []uint8{1, 2, 3, 4})
+	codes, err := metric.NewVectors(metric.Metric{Kind: metric.Hamming}, 2, []uint8{1, 2, 3, 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -334,7 +334,7 @@ func FuzzOpen(f *testing.F) {
 	for i := range 60 {
 		elements = append(elements, float32(i%7), float32(i%5), rng.Float32())
 	}
-	space, err := metric.NewVectors(metric.Metric{Kind: metric.L2}, 3, nil, elements)
+	space, err := metric.NewVectors(metric.Metric{Kind: metric.L2}, 3, elements)
 	if err != nil {
 		f.Fatal(err)
 	}

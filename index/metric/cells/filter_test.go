@@ -51,7 +51,7 @@ func TestFilterIsComparingAll(t *testing.T) {
 		dims, n, count := 1+rng.IntN(70), 1+rng.IntN(60), fewest+rng.IntN(1200)
 		m := metrics()[rng.IntN(len(metrics()))]
 		elements := hard(rng, count+n, dims)
-		both, err := metric.NewVectors(m, dims, nil, elements[:count*dims])
+		both, err := metric.NewVectors(m, dims, elements[:count*dims])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +69,7 @@ func TestFilterIsComparingAll(t *testing.T) {
 				objects[i] *= far
 			}
 		}
-		space, err := metric.NewVectors(m, dims, nil, objects)
+		space, err := metric.NewVectors(m, dims, objects)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +125,7 @@ func around(n, dims, clusters int, spread float64) []float32 {
 
 // clustered is a space of such vectors under l2.
 func clustered(t testing.TB, n, dims, clusters int, spread float64) *metric.Vectors {
-	space, err := metric.NewVectors(metric.Metric{Kind: metric.L2}, dims, nil, around(n, dims, clusters, spread))
+	space, err := metric.NewVectors(metric.Metric{Kind: metric.L2}, dims, around(n, dims, clusters, spread))
 	if err != nil {
 		t.Fatal(err)
 	}

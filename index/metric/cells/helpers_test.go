@@ -65,7 +65,7 @@ func someWorld(t testing.TB, rng *rand.Rand, n int) world {
 		elements = append(elements, near()...)
 	}
 	m := metrics()[rng.IntN(len(metrics()))]
-	space, err := metric.NewVectors(m, dims, nil, elements)
+	space, err := metric.NewVectors(m, dims, elements)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,16 +60,6 @@ func (d *Device) Load() {
 	}
 }
 
-// Spent is how long was measured so far, for the last load.
-func (d *Device) Spent() time.Duration {
-	if !d.measured {
-		return 0
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return budget - d.left
-}
-
 // Of is what a unit takes, in nanoseconds. It is above 0.
 func (d *Device) Of(c Constant) float64 {
 	if !d.measured {

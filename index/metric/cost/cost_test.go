@@ -21,7 +21,7 @@ func TestReferenceStays(t *testing.T) {
 		if x := d.Distance(c.o); x.Sieved != x.Alone {
 			t.Errorf("%+v takes %+v on the reference device, where nothing is sieved for one query", c.o, x)
 		}
-		if got := d.Distance(c.o).Alone; got != c.want || d.Measured() || d.Spent() != 0 {
+		if got := d.Distance(c.o).Alone; got != c.want || d.Measured() || d.left != 0 {
 			t.Errorf("%+v takes %v on the reference device, not %v", c.o, got, c.want)
 		}
 	}
@@ -60,7 +60,7 @@ func TestHostMeasures(t *testing.T) {
 				if again := d.Distance(o); again != x {
 					t.Errorf("%+v takes %+v and then %+v", o, x, again)
 				}
-				if !(x.Alone >= reference.Alone/far && x.Alone <= reference.Alone*far && x.Together > 0 && x.Together <= x.Sieved && x.Sieved <= x.Alone) || d.Spent() <= 0 {
+				if !(x.Alone >= reference.Alone/far && x.Alone <= reference.Alone*far && x.Together > 0 && x.Together <= x.Sieved && x.Sieved <= x.Alone) || d.left >= budget {
 					t.Errorf("%+v takes %+v, on the reference device %+v", o, x, reference)
 				}
 			}

@@ -175,7 +175,7 @@ func (p *probe) space(o Object, rng *rand.Rand) metric.Space {
 			must(err)
 			units = append(units, u[:]...)
 		}
-		space, err := metric.NewPoints(nil, units)
+		space, err := metric.NewPoints(units)
 		must(err)
 		return space
 	}
@@ -200,15 +200,15 @@ func (p *probe) space(o Object, rng *rand.Rand) metric.Space {
 		for i, v := range x {
 			bytes[i] = uint8(v)
 		}
-		space, err = metric.NewVectors(o.Metric, o.Dims, nil, bytes)
+		space, err = metric.NewVectors(o.Metric, o.Dims, bytes)
 	case 2:
 		halves := make([]sums.Half, len(x))
 		for i, v := range x {
 			halves[i], _ = sums.ToHalf(v)
 		}
-		space, err = metric.NewVectors(o.Metric, o.Dims, nil, halves)
+		space, err = metric.NewVectors(o.Metric, o.Dims, halves)
 	default:
-		space, err = metric.NewVectors(o.Metric, o.Dims, nil, x)
+		space, err = metric.NewVectors(o.Metric, o.Dims, x)
 	}
 	must(err)
 	if k := o.Metric.Kind; k == metric.Cosine || k == metric.Angular {

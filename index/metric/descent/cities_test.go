@@ -22,7 +22,7 @@ func BenchmarkCities(b *testing.B) {
 	rows := cities(b)
 	const asked = 1024
 	n := len(rows) - asked
-	space, err := metric.NewPoints(nil, flattened(rows[:n]))
+	space, err := metric.NewPoints(flattened(rows[:n]))
 	if err != nil {
 		b.Fatal(err)
 	}

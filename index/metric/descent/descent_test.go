@@ -72,21 +72,21 @@ func stored(t *testing.T, m metric.Metric, dims, storage int, rows []float64, fl
 	var err error
 	switch {
 	case m.Kind == metric.Geo:
-		space, err = metric.NewPoints(nil, rows)
+		space, err = metric.NewPoints(rows)
 	case storage == 1:
 		bytes := make([]uint8, len(rows))
 		for i, v := range rows {
 			bytes[i] = uint8(v)
 		}
-		space, err = metric.NewVectors(m, dims, nil, bytes)
+		space, err = metric.NewVectors(m, dims, bytes)
 	case storage == 2:
 		halves := make([]sums.Half, len(rows))
 		for i, v := range floats {
 			halves[i], _ = sums.ToHalf(v)
 		}
-		space, err = metric.NewVectors(m, dims, nil, halves)
+		space, err = metric.NewVectors(m, dims, halves)
 	default:
-		space, err = metric.NewVectors(m, dims, nil, floats)
+		space, err = metric.NewVectors(m, dims, floats)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -205,7 +205,7 @@ func TestFlat(t *testing.T) {
 // TestRefused: what cannot be searched so is not, and what cannot be asked is told.
 func TestRefused(t *testing.T) {
 	rng := seeded.Rand(t)
-	space, err := metric.NewVectors(metric.Metric{Kind: metric.L2}, 2, nil, []float32{1, 2, 3, 4, 5, 6})
+	space, err := metric.NewVectors(metric.Metric{Kind: metric.L2}, 2, []float32{1, 2, 3, 4, 5, 6})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func TestRefused(t *testing.T) {
 	for i := range many {
 		many[i] = rng.Float32()
 	}
-	wide, err := metric.NewVectors(metric.Metric{Kind: metric.L2}, 9, nil, many)
+	wide, err := metric.NewVectors(metric.Metric{Kind: metric.L2}, 9, many)
 	if err != nil {
 		t.Fatal(err)
 	}

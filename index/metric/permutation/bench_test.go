@@ -80,7 +80,7 @@ func BenchmarkCandidates(b *testing.B) {
 	for i := range elements {
 		elements[i] = float32(rng.NormFloat64())
 	}
-	space, err := metric.NewVectors(metric.Metric{Kind: metric.L2}, dims, nil, elements)
+	space, err := metric.NewVectors(metric.Metric{Kind: metric.L2}, dims, elements)
 	if err != nil {
 		b.Fatal(err)
 	}

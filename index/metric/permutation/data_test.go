@@ -84,7 +84,7 @@ func reads(t testing.TB) metric.Space {
 
 func vectors(t testing.TB, m metric.Metric, dims int, elements []float32) metric.Space {
 	t.Helper()
-	s, err := metric.NewVectors(m, dims, nil, elements)
+	s, err := metric.NewVectors(m, dims, elements)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func colors(t testing.TB) metric.Space {
 			elements = append(elements, uint8(e))
 		}
 	}
-	space, err := metric.NewVectors(metric.Metric{Kind: metric.L1}, dims, nil, elements)
+	space, err := metric.NewVectors(metric.Metric{Kind: metric.L1}, dims, elements)
 	if err != nil {
 		t.Fatal(err)
 	}

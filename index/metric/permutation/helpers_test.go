@@ -81,7 +81,7 @@ func someSpace(t testing.TB, rng *rand.Rand, n int) metric.Space {
 			}
 			units = append(units, unit[:]...)
 		}
-		space, err = metric.NewPoints(nil, units)
+		space, err = metric.NewPoints(units)
 	default:
 		dims := 1 + rng.IntN(20)
 		floats, bytes := make([]float32, 0, n*dims), make([]uint8, 0, n*dims)
@@ -91,8 +91,8 @@ func someSpace(t testing.TB, rng *rand.Rand, n int) metric.Space {
 				floats = append(floats, float32(bytes[len(bytes)-1])*.1)
 			}
 		}
-		if space, err = metric.NewVectors(m, dims, nil, floats); rng.IntN(2) == 0 {
-			space, err = metric.NewVectors(m, dims, nil, bytes)
+		if space, err = metric.NewVectors(m, dims, floats); rng.IntN(2) == 0 {
+			space, err = metric.NewVectors(m, dims, bytes)
 		}
 	}
 	if err != nil {

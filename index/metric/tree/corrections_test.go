@@ -119,7 +119,7 @@ func right(t *testing.T, tree *Tree, w *world, ask Ask) Answer {
 func TestPruningAtTheBoundLosesThePivot(t *testing.T) {
 	w := line(metric.L1, numbers(40)...)
 	tree := mustBuild(t, w, Options{Bounds: Pivot, Capacity: 4, Leaf: 4})
-	pivot := tree.Object(tree.pivots[0])
+	pivot := tree.order[tree.pivots[0]]
 	if hits := (paper{atLimit: true}).nearest(tree, w.Of(pivot), 1, nil); len(hits) != 0 {
 		t.Errorf("the paper's rule finds %v: the test shows nothing", hits)
 	}
@@ -137,7 +137,7 @@ func TestPruningAtTheBoundLosesTies(t *testing.T) {
 	tree := mustBuild(t, w, Options{Bounds: Pivot, Capacity: 4, Leaf: 4})
 	lost := 0
 	for _, position := range tree.pivots {
-		pivot := tree.Object(position)
+		pivot := tree.order[position]
 		want := everything(w.Len(), Ask{Asker: w.Of(pivot), Want: metric.Want{K: 1, Most: math.Inf(1)}}).Hits
 		tied := want[0].ID != pivot && want[0].Value == w.Of(pivot).Value(pivot)
 		if hits := (paper{}).nearest(tree, w.Of(pivot), 1, nil); !slices.Equal(hits, want) {
@@ -157,7 +157,7 @@ func TestPruningAtTheBoundLosesTies(t *testing.T) {
 func TestDeletedPivotsDoNotBound(t *testing.T) {
 	w := line(metric.L1, numbers(40)...)
 	tree := mustBuild(t, w, Options{Bounds: Pivot, Capacity: 4, Leaf: 4})
-	pivot := tree.Object(tree.pivots[0])
+	pivot := tree.order[tree.pivots[0]]
 	live := func(id uint32) bool { return id+4 < pivot || id > pivot+4 }
 	near := everything(w.Len(), Ask{Asker: w.Of(pivot), Want: metric.Want{K: 1, Most: math.Inf(1)}, Pass: live}).Hits
 	if hits := (paper{dead: true}).nearest(tree, w.Of(pivot), 1, live); slices.Equal(hits, near) {
@@ -368,7 +368,7 @@ func TestPivotsTellObjectsApart(t *testing.T) {
 		t.Errorf("the middle object leaves %d objects of 16: the test shows nothing", n)
 	}
 	tree := mustBuild(t, w, Options{Bounds: Pivot, Capacity: 2, Leaf: 8})
-	pivot := int(tree.Object(tree.pivots[0]))
+	pivot := int(tree.order[tree.pivots[0]])
 	if n := left(pivot, x[0]); pivot == len(x)/2 || n > 8 {
 		t.Errorf("object %d is the pivot, which leaves %d objects", pivot, n)
 	}

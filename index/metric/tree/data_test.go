@@ -103,7 +103,7 @@ func words(t testing.TB) []string {
 
 func vectors(t testing.TB, kind metric.Kind, dims int, x []float32) *metric.Vectors {
 	t.Helper()
-	s, err := metric.NewVectors(metric.Metric{Kind: kind}, dims, nil, x)
+	s, err := metric.NewVectors(metric.Metric{Kind: kind}, dims, x)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func points(t testing.TB, degrees []float32) *metric.Points {
 		}
 		units = append(units, u[:]...)
 	}
-	s, err := metric.NewPoints(nil, units)
+	s, err := metric.NewPoints(units)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 // A tree is built over a space, kept as bytes, and searched by a query of the space.
 func Example() {
 	l1 := metric.Metric{Kind: metric.L1}
-	space, err := metric.NewVectors(l1, 1, nil, []float32{7, 1, 4, 9, 4, 30})
+	space, err := metric.NewVectors(l1, 1, []float32{7, 1, 4, 9, 4, 30})
 	if err != nil {
 		panic(err)
 	}

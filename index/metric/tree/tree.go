@@ -81,9 +81,6 @@ type Tree struct {
 // Len is the number of objects.
 func (t *Tree) Len() uint32 { return t.objects }
 
-// Object is the object at a position.
-func (t *Tree) Object(position uint32) uint32 { return t.order[position] }
-
 // Order is the object at each position: a space that is permuted by it is searched without Positions, and faster, since runs of positions are compared at once. It must not change.
 func (t *Tree) Order() []uint32 { return t.order }
 
@@ -100,14 +97,13 @@ func (t *Tree) Leaves(visit func(begin, count uint32)) {
 type Shape struct {
 	Bounds         Bounds
 	Capacity, Leaf int
-	Seed           uint64
 	Nodes, Leaves  int
 	Height         int // levels below the root
 }
 
 // Shape says how the tree was built.
 func (t *Tree) Shape() Shape {
-	s := Shape{t.bounds, t.capacity, t.leaf, t.seed, int(t.nodes()), 0, t.height}
+	s := Shape{t.bounds, t.capacity, t.leaf, int(t.nodes()), 0, t.height}
 	t.Leaves(func(uint32, uint32) { s.Leaves++ })
 	return s
 }

@@ -86,13 +86,13 @@ func (s *Scale) Distance(a, b *Place) (d float64, ok bool) {
 	var err error
 	if s.Metric.Kind == metric.Geo {
 		unit, errUnit := metric.Unit(a.Point.Lat, a.Point.Lon)
-		space, errSpace := metric.NewPoints(nil, unit[:])
+		space, errSpace := metric.NewPoints(unit[:])
 		if errUnit != nil || errSpace != nil {
 			return 0, false
 		}
 		asker, err = space.Query(b.Point.Lat, b.Point.Lon)
 	} else {
-		space, errSpace := metric.NewVectors(s.Metric, len(a.Vector), nil, a.Vector)
+		space, errSpace := metric.NewVectors(s.Metric, len(a.Vector), a.Vector)
 		if errSpace != nil || s.Metric.Admits(a.Vector) != nil {
 			return 0, false
 		}
