@@ -411,6 +411,7 @@ func TestOpenErrors(t *testing.T) {
 		{"text", func([]byte) []byte { return []byte("age,sex\n1,2\n") }, "not a geniemq index", nil},
 		{"short", func(d []byte) []byte { return d[:50] }, "it was cut off", new(*store.CorruptError)},
 		{"cut", func(d []byte) []byte { return d[:len(d)-1] }, "it was cut off", new(*store.CorruptError)},
+		{"no version", func(d []byte) []byte { le.PutUint32(d[8:], 0); return d }, "format version 0", new(*store.CorruptError)},
 		{"version", func(d []byte) []byte { le.PutUint32(d[8:], 2); return d }, "format version 2", new(*store.UnsupportedError)},
 		{"feature", func(d []byte) []byte { le.PutUint64(d[16:], 1<<5); return d }, "required feature bits 0x20", new(*store.UnsupportedError)},
 		{"tile", func(d []byte) []byte { le.PutUint32(d[32:], 1024); return d }, "tiles of 1024 objects", new(*store.UnsupportedError)},

@@ -28,7 +28,7 @@ func (b *Budget) Reserve(h gpuexec.Holding) (release func(), err error) {
 }
 
 // Place takes the memory of holdings that choose chooses of what is free. Choices are made one after the other, each with what
-// those before it have left. It is all or nothing.
+// those before it have left. It is all or nothing. A holding of no bytes is none.
 func (b *Budget) Place(choose func(free int64) ([]gpuexec.Holding, error)) (release func(), err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -43,8 +43,9 @@ func (b *Budget) Place(choose func(free int64) ([]gpuexec.Holding, error)) (rele
 			return nil, &gpuexec.DeviceError{Op: fmt.Sprintf("making room for %s of %s", h.Form, h.Owner), OutOfMemory: true,
 				Err: fmt.Errorf("it needs %d MiB of device memory, %d MiB are free", h.Bytes>>20, left>>20)}
 		}
-		left -= h.Bytes
-		own = append(own, &h)
+		if left -= h.Bytes; h.Bytes > 0 {
+			own = append(own, &h)
+		}
 	}
 	b.free = left
 	b.holdings = append(b.holdings, own...)

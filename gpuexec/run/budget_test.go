@@ -21,7 +21,7 @@ func TestBudget(t *testing.T) {
 		rng := seeded.Rand(t)
 		users.Go(func() {
 			for range 500 {
-				wanted := []gpuexec.Holding{{Owner: fmt.Sprint(user), Form: "a", Bytes: rng.Int64N(300)}, {Owner: fmt.Sprint(user), Form: "b", Bytes: rng.Int64N(300)}}
+				wanted := []gpuexec.Holding{{Owner: fmt.Sprint(user), Form: "a", Bytes: 1 + rng.Int64N(299)}, {Owner: fmt.Sprint(user), Form: "nothing"}, {Owner: fmt.Sprint(user), Form: "b", Bytes: 1 + rng.Int64N(299)}}
 				refused := errors.New("refused by who chooses")
 				release, err := b.Place(func(free int64) ([]gpuexec.Holding, error) {
 					if free < 0 || free > all {

@@ -108,6 +108,9 @@ func decodeHeader(data []byte) (*header, error) {
 	if _, err := binary.Decode(data, binary.LittleEndian, h); err != nil {
 		return nil, Corrupt("the file has %d bytes, the header alone has %d: it was cut off", len(data), headerBytes)
 	}
+	if h.Version == 0 {
+		return nil, Corrupt("format version 0, which there never was")
+	}
 	if h.Version != formatVersion {
 		return nil, Unsupported("format version %d; this geniemq reads version %d", h.Version, formatVersion)
 	}
