@@ -251,7 +251,7 @@ func (w *World) RandomPlan(rng *rand.Rand) gpuexec.Plan {
 	return plan
 }
 
-// counts computes the match counts of all objects by the definition.
+// Counts computes the match counts of all objects by the definition.
 func (w *World) Counts(q *postings.MatchQuery) []uint64 {
 	counts := make([]uint64, len(w.Objects))
 	for _, item := range q.Items {

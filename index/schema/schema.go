@@ -91,7 +91,7 @@ type EdgeRule string
 const (
 	EqualWidth EdgeRule = "equal-width" // the default: buckets of the same width between the extremes
 	EquiDepth  EdgeRule = "equi-depth"  // buckets of about the same number of values
-	Exact      EdgeRule = "exact"       // one bucket a distinct value
+	Exact      EdgeRule = "exact"       // one bucket per distinct value
 )
 
 const (

@@ -37,7 +37,7 @@ func Memory(ctx context.Context, objects uint32, drafts []Draft) ([]byte, error)
 	return m.data, nil
 }
 
-// Write writes an index file of drafts to out.
+// write writes an index file of drafts to out.
 func write(ctx context.Context, out output, objects uint32, drafts []Draft, progress func(done, total int64)) error {
 	sections, total, before := 0, int64(0), int64(0)
 	for _, d := range drafts {
@@ -59,7 +59,7 @@ func write(ctx context.Context, out output, objects uint32, drafts []Draft, prog
 	return w.finish(objects)
 }
 
-// Output is where an index is written: from front to back, but for the header and section table, which come last.
+// output is where an index is written: from front to back, but for the header and section table, which come last.
 type output interface {
 	io.Writer
 	io.WriterAt

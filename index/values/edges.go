@@ -7,7 +7,7 @@ import (
 	"github.com/geniemq/geniemq/index/schema"
 )
 
-// interiorEdges returns the interior bucket edges of numbers that lie in [low, high], strictly ascending and above
+// Edges returns the interior bucket edges of numbers that lie in [low, high], strictly ascending and above
 // low. Edges that coincide are one, so there can be fewer than buckets-1; a constant column has none, which is
 // one bucket. Only equi-depth asks for the sorted numbers, whose i/buckets quantiles are its edges.
 func Edges(rule schema.EdgeRule, buckets int, low, high float64, sorted func() []float64) []float64 {

@@ -2,12 +2,12 @@ package values
 
 import "math"
 
-// grid is countLE for many numbers between the same extremes: cells of equal width say between which edges a number
+// A Grid is CountLE for many numbers between the same extremes: cells of equal width say between which edges a number
 // can lie, usually two. The builder looks each number up twice, and a binary search of 1,024 edges takes longer than all
 // else that is done with it.
 //
 // cellOf never falls as numbers rise, whatever is rounded, so the edges of lower cells are below a number and those of
-// higher ones above it: the result is countLE's to the bit.
+// higher ones above it: the result is CountLE's to the bit.
 type Grid struct {
 	edges      []float64
 	low, scale float64
@@ -33,7 +33,7 @@ func NewGrid(edges []float64, low, high float64) Grid {
 
 func (g *Grid) cellOf(v float64) int { return min(int((v-g.low)*g.scale), len(g.below)-2) }
 
-// countLE returns how many edges are <= v, a number from low to high.
+// CountLE returns how many edges are <= v, a number from low to high.
 func (g *Grid) CountLE(v float64) uint32 {
 	if g.below == nil {
 		return CountLE(g.edges, v)
@@ -43,7 +43,7 @@ func (g *Grid) CountLE(v float64) uint32 {
 	return from + CountLE(g.edges[from:g.below[cell+1]], v)
 }
 
-// countLE returns how many of the ascending edges are <= v.
+// CountLE returns how many of the ascending edges are <= v.
 func CountLE(edges []float64, v float64) uint32 {
 	lo, n := 0, len(edges)
 	for n > 0 {
@@ -58,5 +58,5 @@ func CountLE(edges []float64, v float64) uint32 {
 	return uint32(lo)
 }
 
-// finite says that v is a number that is no infinity.
+// Finite says that v is a number that is no infinity.
 func Finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

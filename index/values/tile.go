@@ -8,7 +8,7 @@ import (
 	"github.com/geniemq/geniemq/index/store"
 )
 
-// columnTile is one tile of a column: posting i is of object ids[i], in ascending object order, and has the value values[i]
+// A Tile is one tile of a column: posting i is of object ids[i], in ascending object order, and has the value values[i]
 // (Text, Ordinal), numbers[codes[i]], or where there are no codes numbers[i].
 type Tile struct {
 	Values  []uint32
@@ -41,7 +41,7 @@ func (c *Column) Seal(every []uint16, n *Numbering) {
 	c.values, c.numbers, c.ids = c.values[:0], c.numbers[:0], c.ids[:0]
 }
 
-// numbering finds equal numbers. Its memory is used again from column to column.
+// A Numbering finds equal numbers. Its memory is used again from column to column.
 type Numbering struct {
 	distinct []float64 // in the order in which they are first seen
 	codes    []uint16  // of each number: which of the distinct ones it is
@@ -78,7 +78,7 @@ func (n *Numbering) number(numbers []float64) bool {
 	return true
 }
 
-// tile returns the closed objects of tile t.
+// Tile returns the closed objects of tile t.
 func (c *Column) Tile(t int) Tile {
 	if t < len(c.tiles) {
 		return c.tiles[t]
@@ -92,7 +92,7 @@ func (c *Column) Tile(t int) Tile {
 	return open
 }
 
-// appendNumbers appends the number of every posting.
+// AppendNumbers appends the number of every posting.
 func (t *Tile) AppendNumbers(dst []float64) []float64 {
 	if t.Codes == nil {
 		return append(dst, t.Numbers...)

@@ -64,7 +64,7 @@ func (c *Column) EndObject(local uint16) {
 	c.Objects++
 }
 
-// sorted returns all numbers of the column, ascending.
+// Sorted returns all numbers of the column, ascending.
 func (c *Column) Sorted(tiles int) []float64 {
 	all := make([]float64, 0, c.Postings)
 	for t := range tiles {
@@ -75,7 +75,7 @@ func (c *Column) Sorted(tiles int) []float64 {
 	return all
 }
 
-// distinct returns the numbers that occur in the column, ascending.
+// Distinct returns the numbers that occur in the column, ascending.
 func (c *Column) Distinct(tiles int) []float64 {
 	n := 0
 	for t := range tiles {

@@ -31,7 +31,7 @@ type column struct {
 	scan                                *scanKernel // nil: that of its terms
 }
 
-// A scanKernel compares so many objects with so many queries a block.
+// A scanKernel compares so many objects with so many queries per block.
 type scanKernel struct {
 	device.Function
 	objects, queries int

@@ -206,19 +206,19 @@ type HostCosts struct {
 // one factor, and what planning compares is times of the same device.
 //
 // It is measured on an H200 (docs/benchmarks/history/2026-11-21-h200-two-kernels.md). The (query, tile) kernel takes
-// 0.43 ps a posting and 6 ns a query and tile over 132 multiprocessors, and 255 ns of one for a plane of a tile
+// 0.43 ps per posting and 6 ns per query and tile over 132 multiprocessors, and 255 ns of one for a plane of a tile
 // (2026-11-21-h200-layouts.md); 55 GB/s are copied. The shared-decode kernel takes 8 us for 1,024 objects of a block of
 // Adult's queries, and 40 us of W1's, which decode six times as many octets in rows of one value (2026-11-21-h200-sliced.md,
-// state D). What large k add was measured with k of 10 to 10,000 (2026-11-21-h200-policy.md): 58 to 83 ns a hit by
+// state D). What large k add was measured with k of 10 to 10,000 (2026-11-21-h200-policy.md): 58 to 83 ns per hit by
 // waves of sixteen tiles; in shared decode 460 of 0.98 M rows and 1,550 of 4.5 M signatures. By all these, 1,024 queries of
-// one value an attribute of 67 keywords are equal where lists hold 2.2 % of the objects.
+// one value per attribute of 67 keywords are equal where lists hold 2.2 % of the objects.
 //
 // The bound is measured with W1 (2026-11-21-h200-tensor.md; ranges and large k: 2026-11-21-h200-policy.md). There a batch
 // takes 12.8 ms in place of 37.6 when masks have 21 of 32 bits, 30.5 with 25, and 42.9 with all, when every query is abandoned.
 // Of data that is less selective more objects are counted; what that can cost at most, abandoning bounds.
 //
 // Searches by distance (2026-11-22-h200-near.md, 2026-11-29-h200-trees.md, 2026-11-29-h200-cells.md, 2026-11-29-h200-together.md, 2026-11-30-h200-samples.md): scans of vectors and of texts beat 16 cores 4 to 125 times, at any size of a batch; so do trees of texts and rank vectors;
-// cells do in batches from 8 on, or where a query visits much, n-grams within a radius in any, and trees with boxes in large batches. Descents of other trees by rounds take 10 us a query where the host takes 2, and stay off.
+// cells do in batches from 8 on, or where a query visits much, n-grams within a radius in any, and trees with boxes in large batches. Descents of other trees by rounds take 10 us per query where the host takes 2, and stay off.
 func Of(string) *Profile {
 	return &Profile{
 		Device: "NVIDIA H200", Lanes: 3, AtHand: 1,

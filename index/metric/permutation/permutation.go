@@ -95,7 +95,7 @@ type Index struct {
 	distances  distances
 }
 
-// Fractions are those that recall is measured for.
+// fractions are those that recall is measured for.
 func fractions() []float64 {
 	return []float64{.001, .002, .003, .005, .007, .01, .015, .02, .03, .05, .07, .1, .15, .2, .3, .5}
 }
