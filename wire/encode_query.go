@@ -32,14 +32,12 @@ func (e *encoder) query(q *Query) {
 	e.text(at, "id", q.ID)
 	uints := func(name string, v int) {
 		if v != 0 {
-			e.name(at, name)
-			e.uint(uint64(v))
+			e.whole(at, name, uint64(v))
 		}
 	}
 	uints("k", q.K)
 	if q.CountOnly && q.K == 0 {
-		e.name(at, "k")
-		e.uint(0)
+		e.whole(at, "k", 0)
 	}
 	if q.Row != nil {
 		e.name(at, "row")
@@ -120,8 +118,7 @@ func (e *encoder) condition(at int, c *Condition) {
 		e.text(at, "unit", bucketUnit)
 	}
 	if c.Weight != 0 {
-		e.name(at, "weight")
-		e.uint(uint64(c.Weight))
+		e.whole(at, "weight", uint64(c.Weight))
 	}
 }
 

@@ -20,10 +20,8 @@ func (e *encoder) result(r *Result) {
 		return
 	}
 	if r.AllHits > 0 {
-		e.name(at, "first_hit")
-		e.uint(uint64(r.FirstHit))
-		e.name(at, "all_hits")
-		e.uint(uint64(r.AllHits))
+		e.whole(at, "first_hit", uint64(r.FirstHit))
+		e.whole(at, "all_hits", uint64(r.AllHits))
 	}
 	e.name(at, "hits")
 	switch {
@@ -34,8 +32,7 @@ func (e *encoder) result(r *Result) {
 	default:
 		e.jsonHits(r.Hits)
 	}
-	e.name(at, "mc_k")
-	e.uint(uint64(r.MCK))
+	e.whole(at, "mc_k", uint64(r.MCK))
 	e.name(at, "exact")
 	e.bool(r.Exact)
 	e.about(at, r)
@@ -47,8 +44,7 @@ func (e *encoder) result(r *Result) {
 // about writes what is only there if it was asked for, or concerns few.
 func (e *encoder) about(at int, r *Result) {
 	if r.HasTotal {
-		e.name(at, "total")
-		e.uint(r.Total)
+		e.whole(at, "total", r.Total)
 	}
 	e.found(at, &r.Found)
 	if r.HasExpectedRecall {
@@ -90,8 +86,7 @@ func (t *Took) parts() [5]tookPart {
 func (e *encoder) took(t *Took) {
 	at := e.object()
 	for _, p := range t.parts() {
-		e.name(at, p.name)
-		e.uint(uint64(max(0, p.d.Microseconds())))
+		e.whole(at, p.name, uint64(max(0, p.d.Microseconds())))
 	}
 	e.end()
 }

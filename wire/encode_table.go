@@ -21,8 +21,7 @@ func AppendTable(dst []byte, ct ContentType, queries []Query) ([]byte, bool) {
 	message := t.object()
 	t.name(message, "table")
 	at := t.object()
-	t.name(at, "rows")
-	t.uint(uint64(len(queries)))
+	t.whole(at, "rows", uint64(len(queries)))
 	t.name(at, "query")
 	t.query(&t.common)
 	t.columns(at)
@@ -353,8 +352,7 @@ func (t *tableWriter) group(l conditionList, first, end int, holds condType) {
 		t.str(bucketUnit)
 	}
 	if conds[0].Weight != 0 {
-		t.name(at, "weight")
-		t.uint(uint64(conds[0].Weight))
+		t.whole(at, "weight", uint64(conds[0].Weight))
 	}
 	t.end()
 }

@@ -65,6 +65,12 @@ func (e *encoder) text(at int, name, s string) {
 	}
 }
 
+// whole writes a member that is a whole number.
+func (e *encoder) whole(at int, name string, v uint64) {
+	e.name(at, name)
+	e.uint(v)
+}
+
 // flag writes a member that is true, or nothing.
 func (e *encoder) flag(at int, name string, set bool) {
 	if set {

@@ -207,8 +207,7 @@ type Found struct {
 // found writes what a search by distance tells.
 func (e *encoder) found(at int, f *Found) {
 	if f.HasInRange {
-		e.name(at, "in_range")
-		e.uint(f.InRange)
+		e.whole(at, "in_range", f.InRange)
 	}
 	e.text(at, "method", f.Method)
 	if f.Fraction != 0 {

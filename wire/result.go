@@ -119,8 +119,7 @@ func AppendAnswer(dst []byte, ct ContentType, a *Answer) []byte {
 	}
 	e := encoder{dst: dst, msgpack: ct == MessagePack}
 	at := e.object()
-	e.name(at, "first")
-	e.uint(uint64(a.First))
+	e.whole(at, "first", uint64(a.First))
 	e.name(at, "results")
 	e.list(len(a.Results))
 	for i := range a.Results {

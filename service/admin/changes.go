@@ -179,35 +179,18 @@ func (r Remove) Ask(ctx context.Context, addr, token string) (done Removed, err 
 
 // change posts what is asked for and reads what came of it; fault is where that says why nothing did.
 func change(ctx context.Context, addr, token, path string, ask, done any, fault *string) error {
-	url, err := urlOf(addr)
-	if err != nil {
-		return err
-	}
 	body, err := json.Marshal(ask)
 	if err != nil {
 		return err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url+path, bytes.NewReader(body))
+	response, end, err := send(ctx, http.MethodPost, addr, token, path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
-	request.Header.Set("Content-Type", "application/json")
-	if token != "" {
-		request.Header.Set("Authorization", "Bearer "+token)
-	}
-	transport := &http.Transport{} // no proxy: the worker is on this machine
-	defer transport.CloseIdleConnections()
-	response, err := transport.RoundTrip(request)
-	if err != nil {
-		return unanswered(addr, err)
-	}
-	defer response.Body.Close()
+	defer end()
 	text, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
 	if err != nil {
 		return fmt.Errorf("the worker at %s was cut off: %w", addr, err)
-	}
-	if response.StatusCode == http.StatusUnauthorized {
-		return fmt.Errorf("the worker at %s asks for a token: give its file with --admin-token-file", addr)
 	}
 	if err := json.Unmarshal(text, done); err != nil {
 		return fmt.Errorf("what listens at %s does not change indexes: it answers %s", addr, response.Status)

@@ -60,11 +60,7 @@ func New() *Metrics {
 	m.queries = m.counter("queries_total", "Queries that were answered, by index, way (stored or direct) and outcome: ok or the error code.", "index", "way", "outcome")
 	m.messages = m.counter("messages_total", "Messages that were answered, by index and way; each has one query or many.", "index", "way")
 	m.slow = m.counter("slow_messages_total", "Messages that took longer than slow-query, by index and what took longest.", "index", "reason")
-	m.batchSize = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name:    "geniemq_batch_size",
-		Help:    "Queries per batch.",
-		Buckets: prometheus.ExponentialBuckets(1, 2, 15),
-	}, []string{"index"})
+	m.batchSize = m.histogram("batch_size", "Queries per batch.", prometheus.ExponentialBuckets(1, 2, 15), "index")
 	m.batches = m.counter("batches_total",
 		"Batches by the reason why they were cut: full, idle (an executor was free), deadline, drain, or turn (of messages that are much work).",
 		"index", "reason")
@@ -72,11 +68,8 @@ func New() *Metrics {
 	m.distances = m.counter("distances_total", "Distances that were computed for searches by distance.", "index")
 	m.blocks = m.counter("distance_blocks_total", "Blocks of objects that searches by distance looked at, each once per query.", "index")
 	m.methods = m.counter("distance_queries_total", "Searches by distance that the engine answered, by the way that was taken.", "index", "method")
-	m.planned = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name:    "geniemq_distance_planner_ratio",
-		Help:    "What searches by distance took a core over what was expected before any correction, by the way that was taken: 1 is right.",
-		Buckets: prometheus.ExponentialBuckets(1.0/16, 2, 9),
-	}, []string{"index", "method"})
+	m.planned = m.histogram("distance_planner_ratio", "What searches by distance took a core over what was expected before any correction, by the way that was taken: 1 is right.",
+		prometheus.ExponentialBuckets(1.0/16, 2, 9), "index", "method")
 	m.candidates = m.counter("candidates_total", "Objects whose counts were large enough to become candidates for an answer.", "index")
 	m.dead = m.counter("dead_total", "Messages that became dead letters, by index and reason. The index of queries that nobody serves is (unserved).", "index", "reason")
 	m.dropped = m.counter("direct_dropped_total", "Direct requests that are not answered because their reply subject is not allowed.", "index")
@@ -91,8 +84,7 @@ func New() *Metrics {
 	}, func() float64 { return m.busy.sum().Seconds() })
 
 	m.DeadUnserved(0)
-	m.MustRegister(m.seconds, m.batchSize, m.planned, busy,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.MustRegister(m.seconds, busy, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
@@ -101,6 +93,13 @@ func (m *Metrics) counter(name, help string, labels ...string) *prometheus.Count
 	c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "geniemq", Name: name, Help: help}, labels)
 	m.MustRegister(c)
 	return c
+}
+
+// histogram registers histograms by their labels.
+func (m *Metrics) histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "geniemq", Name: name, Help: help, Buckets: buckets}, labels)
+	m.MustRegister(h)
+	return h
 }
 
 // gauge registers gauges by their labels.
