@@ -14,7 +14,7 @@ import (
 //
 // Codes are a third form of what planes and postings hold, derived from the planes on the device, and the first to be left
 // out: they take only memory that both leave, and an index that is streamed has none. They pay where a query counts many
-// attributes, so an index needs minColumns of them.
+// attributes, so an index needs some of them (profile.BoundCosts.Columns).
 type Codes struct {
 	Columns  []uint32 // attributes
 	ColumnOf []uint32 // by attribute: its column, else noColumn, or nothingThere where no object has a keyword
