@@ -83,12 +83,7 @@ func Nearest(c *schema.Column) bool {
 // Check fills in what a column leaves open of how it is searched by distance, and returns every fault. It leaves a column alone that says nothing of it, but
 // for points, which are searched in no other way.
 func Check(c *schema.Column, of Values) []error {
-	var faults []error
-	fault := func(wrong bool, format string, args ...any) {
-		if wrong {
-			faults = append(faults, fmt.Errorf(format, args...))
-		}
-	}
+	var faults schema.Faults
 	if of == Points || Nearest(c) {
 		c.Metric = cmp.Or(c.Metric, metricsOf(of)[0])
 		if of == Vectors {
@@ -101,15 +96,15 @@ func Check(c *schema.Column, of Values) []error {
 	if _, err := ParseMetric(cmp.Or(c.Metric, "l2")); err != nil {
 		faults = append(faults, err)
 	} else {
-		fault(c.Metric != "" && !slices.Contains(metricsOf(of), c.Metric), "metric %s does not compare %v: use %s", c.Metric, of, schema.List(metricsOf(of)))
+		faults.If(c.Metric != "" && !slices.Contains(metricsOf(of), c.Metric), "metric %s does not compare %v: use %s", c.Metric, of, schema.List(metricsOf(of)))
 	}
-	fault(c.Storage != "" && of != Vectors, "storage belongs to type vector")
-	fault(c.Storage != "" && of == Vectors && !slices.Contains([]string{StorageF32, StorageF16, StorageU8}, c.Storage),
+	faults.If(c.Storage != "" && of != Vectors, "storage belongs to type vector")
+	faults.If(c.Storage != "" && of == Vectors && !slices.Contains([]string{StorageF32, StorageF16, StorageU8}, c.Storage),
 		"storage %q is unknown: use f32, f16 (where that loses nothing) or u8 (integers from 0 to 255)", c.Storage)
-	fault(c.Index != nil && len(c.Index) == 0, "index names nothing: leave it out, or name ways to search the column")
+	faults.If(c.Index != nil && len(c.Index) == 0, "index names nothing: leave it out, or name ways to search the column")
 	seen := make(map[string]bool)
 	for _, name := range c.Index {
-		fault(seen[name], "index names %s twice", name)
+		faults.If(seen[name], "index names %s twice", name)
 		seen[name] = true
 		if err := checkPath(c, name, of); err != nil {
 			faults = append(faults, err)

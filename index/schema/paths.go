@@ -61,34 +61,39 @@ func (c *Count) UnmarshalYAML(node *yaml.Node) error {
 	return nil
 }
 
+// Faults are all that is wrong with what somebody wrote.
+type Faults []error
+
+// If adds a fault where something is wrong.
+func (f *Faults) If(wrong bool, format string, args ...any) {
+	if wrong {
+		*f = append(*f, fmt.Errorf(format, args...))
+	}
+}
+
 // CheckPaths fills in the defaults of the options of access paths and returns every fault. takes says whether the column names a path.
 func (c *Column) CheckPaths(takes func(path string) bool) []error {
-	var faults []error
-	fault := func(wrong bool, format string, args ...any) {
-		if wrong {
-			faults = append(faults, fmt.Errorf(format, args...))
-		}
-	}
-	fault(c.Tree != nil && !takes("tree"), "tree: index does not name it: write index: [tree]")
-	fault(c.Permutation != nil && !takes("permutation"), "permutation: index does not name it: write index: [permutation]")
-	fault(c.Cells != nil && !takes("cells"), "cells: index does not name it: write index: [cells]")
-	fault(c.AutoFor != "" && !takes("cells") && !takes("permutation"), "auto_for: index names neither cells nor permutation, so there is nothing to choose")
-	fault(c.AutoFor != "" && c.AutoFor != ForCPU && c.AutoFor != ForGPU, "auto_for %q is unknown: use cpu or gpu", c.AutoFor)
+	var faults Faults
+	faults.If(c.Tree != nil && !takes("tree"), "tree: index does not name it: write index: [tree]")
+	faults.If(c.Permutation != nil && !takes("permutation"), "permutation: index does not name it: write index: [permutation]")
+	faults.If(c.Cells != nil && !takes("cells"), "cells: index does not name it: write index: [cells]")
+	faults.If(c.AutoFor != "" && !takes("cells") && !takes("permutation"), "auto_for: index names neither cells nor permutation, so there is nothing to choose")
+	faults.If(c.AutoFor != "" && c.AutoFor != ForCPU && c.AutoFor != ForGPU, "auto_for %q is unknown: use cpu or gpu", c.AutoFor)
 	if t := c.Tree; t != nil {
-		fault(t.Capacity == 1 || t.Capacity > 256, "tree.capacity %d: must be auto or 2 to 256", t.Capacity)
-		fault(t.Leaf > 1024, "tree.leaf %d: must be auto or 1 to 1024", t.Leaf)
-		fault(t.Bounds != "" && t.Bounds != auto && t.Bounds != "box" && t.Bounds != "pivot", "tree.bounds %q is unknown: use auto, box or pivot", t.Bounds)
+		faults.If(t.Capacity == 1 || t.Capacity > 256, "tree.capacity %d: must be auto or 2 to 256", t.Capacity)
+		faults.If(t.Leaf > 1024, "tree.leaf %d: must be auto or 1 to 1024", t.Leaf)
+		faults.If(t.Bounds != "" && t.Bounds != auto && t.Bounds != "box" && t.Bounds != "pivot", "tree.bounds %q is unknown: use auto, box or pivot", t.Bounds)
 	}
 	if p := c.Permutation; p != nil {
 		p.Permutants = cmp.Or(p.Permutants, 64)
 		p.Similarity = cmp.Or(p.Similarity, "rho")
 		p.Fraction = cmp.Or(p.Fraction, 0.01)
-		fault(p.Permutants < 1 || p.Permutants > 255, "permutation.permutants %d: must be 1 to 255", p.Permutants)
-		fault(p.Similarity != "rho" && p.Similarity != "footrule", "permutation.similarity %q is unknown: use rho or footrule", p.Similarity)
-		fault(!(p.Fraction > 0 && p.Fraction <= 1), "permutation.fraction %g: must be above 0 and at most 1", p.Fraction)
+		faults.If(p.Permutants < 1 || p.Permutants > 255, "permutation.permutants %d: must be 1 to 255", p.Permutants)
+		faults.If(p.Similarity != "rho" && p.Similarity != "footrule", "permutation.similarity %q is unknown: use rho or footrule", p.Similarity)
+		faults.If(!(p.Fraction > 0 && p.Fraction <= 1), "permutation.fraction %g: must be above 0 and at most 1", p.Fraction)
 	}
 	if k := c.Cells; k != nil {
-		fault(k.Cells > 1<<20, "cells.cells %d: must be auto or 1 to %d", k.Cells, 1<<20)
+		faults.If(k.Cells > 1<<20, "cells.cells %d: must be auto or 1 to %d", k.Cells, 1<<20)
 	}
 	return faults
 }

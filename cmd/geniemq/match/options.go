@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/geniemq/geniemq/cmd/geniemq/inputs"
+	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/service/config"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -93,35 +94,30 @@ func settings() []string {
 
 // check finds wrong usage, all of it at once.
 func (o *options) check() error {
-	var faults []error
-	fault := func(wrong bool, format string, args ...any) {
-		if wrong {
-			faults = append(faults, fmt.Errorf(format, args...))
-		}
-	}
+	var faults schema.Faults
 	_, err := o.Reading()
 	faults = append(faults, err, o.CheckSchema(o.schema))
-	fault(o.k < 1 || o.k > 1000, "--k %d must be 1 to 1000", o.k)
+	faults.If(o.k < 1 || o.k > 1000, "--k %d must be 1 to 1000", o.k)
 	o.candidates = max(o.candidates, o.k)
-	fault(o.candidates > 1000, "--candidates %d must be at most 1000", o.candidates)
-	fault(!(o.min >= 0 && o.min <= 1), "--min %v must be 0 to 1", o.min)
-	fault(o.timeout <= 0, "--timeout %v is no time to wait: give one like 1m", o.timeout)
-	fault(!slices.Contains([]string{"table", "json"}, o.report), "--report %q is unknown: use table or json", o.report)
-	fault(o.plot != "" && o.gold == "", "--plot draws what --gold tells: add --gold")
-	fault(o.goldColumns != "" && strings.Count(o.goldColumns, ",") != 1, "--gold-columns %q must be two names, such as idAbt,idBuy", o.goldColumns)
-	fault(o.input == inputs.Standard && o.schema == "", "the standard input is read once, so no schema can be guessed from it: add --schema")
-	fault(o.input == inputs.Standard && o.within, "the standard input is read once, and dedupe reads its input twice: name a file")
+	faults.If(o.candidates > 1000, "--candidates %d must be at most 1000", o.candidates)
+	faults.If(!(o.min >= 0 && o.min <= 1), "--min %v must be 0 to 1", o.min)
+	faults.If(o.timeout <= 0, "--timeout %v is no time to wait: give one like 1m", o.timeout)
+	faults.If(!slices.Contains([]string{"table", "json"}, o.report), "--report %q is unknown: use table or json", o.report)
+	faults.If(o.plot != "" && o.gold == "", "--plot draws what --gold tells: add --gold")
+	faults.If(o.goldColumns != "" && strings.Count(o.goldColumns, ",") != 1, "--gold-columns %q must be two names, such as idAbt,idBuy", o.goldColumns)
+	faults.If(o.input == inputs.Standard && o.schema == "", "the standard input is read once, so no schema can be guessed from it: add --schema")
+	faults.If(o.input == inputs.Standard && o.within, "the standard input is read once, and dedupe reads its input twice: name a file")
 	if o.format == "" {
 		if o.format = "csv"; slices.Contains([]string{".jsonl", ".ndjson"}, filepath.Ext(plainName(o.output))) {
 			o.format = "jsonl"
 		}
 	}
-	fault(!slices.Contains([]string{"csv", "jsonl"}, o.format), "--to %q is unknown: use csv or jsonl", o.format)
-	fault(o.oneToOne && o.clusters, "--one-to-one and --clusters exclude each other: clusters may have any size")
-	fault(o.file != "" && o.server.NATS != "", "--index NAME=FILE is served by this command, and --nats is of a worker elsewhere: give one")
+	faults.If(!slices.Contains([]string{"csv", "jsonl"}, o.format), "--to %q is unknown: use csv or jsonl", o.format)
+	faults.If(o.oneToOne && o.clusters, "--one-to-one and --clusters exclude each other: clusters may have any size")
+	faults.If(o.file != "" && o.server.NATS != "", "--index NAME=FILE is served by this command, and --nats is of a worker elsewhere: give one")
 	if wire.CheckIndexName(o.index) != nil && (!o.within || o.index != "") {
-		fault(o.index == "", "--index is missing: name the index, as in --index products=products.gmq, or --index products of a worker")
-		fault(o.index != "", "--index %q cannot be an index: names are 1 to %d of A-Z a-z 0-9 _ -", o.index, wire.MaxIndexName)
+		faults.If(o.index == "", "--index is missing: name the index, as in --index products=products.gmq, or --index products of a worker")
+		faults.If(o.index != "", "--index %q cannot be an index: names are 1 to %d of A-Z a-z 0-9 _ -", o.index, wire.MaxIndexName)
 	}
 	if _, err := wire.NewSubjects(o.server.Prefix); err != nil {
 		faults = append(faults, fmt.Errorf("--prefix: %w", err))
@@ -130,7 +126,7 @@ func (o *options) check() error {
 	faults = append(faults, err, o.readWeights(), o.readDistances())
 	for _, pair := range o.pairs {
 		_, _, ok := strings.Cut(pair, "=")
-		fault(!ok, "--map %q must be a column of the index and one of the input, as in title=name", pair)
+		faults.If(!ok, "--map %q must be a column of the index and one of the input, as in title=name", pair)
 	}
 	if o.remote() {
 		o.server.NATS = cmp.Or(o.server.NATS, nats.DefaultURL)

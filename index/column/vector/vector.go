@@ -54,15 +54,10 @@ func (Column) In(kind schema.Kind) bool { return kind.Mixed() }
 
 // Check implements column.Type.
 func (Column) Check(_ *schema.Schema, c *schema.Column) []error {
-	faults := distance.Check(c, distance.Vectors)
-	fault := func(wrong bool, format string, args ...any) {
-		if wrong {
-			faults = append(faults, fmt.Errorf(format, args...))
-		}
-	}
+	faults := schema.Faults(distance.Check(c, distance.Vectors))
 	own := []string{"dims", "from", "store", "metric", "storage", "index", "tree", "permutation", "cells", "auto_for"}
-	fault(c.Dims < 0 || c.Dims > lsh.MaxDim, "dims %d: must be 1 to %d", c.Dims, lsh.MaxDim)
-	fault(c.From != nil && len(c.From) == 0, "from names no input column: leave it out, or name some")
+	faults.If(c.Dims < 0 || c.Dims > lsh.MaxDim, "dims %d: must be 1 to %d", c.Dims, lsh.MaxDim)
+	faults.If(c.From != nil && len(c.From) == 0, "from names no input column: leave it out, or name some")
 	if !distance.Hashed(c) {
 		for _, err := range column.Foreign(c, own...) {
 			faults = append(faults, fmt.Errorf("%w (that is, of vectors, with index: [lsh])", err))
@@ -71,7 +66,7 @@ func (Column) Check(_ *schema.Schema, c *schema.Column) []error {
 	}
 	faults = append(faults, column.Foreign(c, append(own, "similarity", "functions", "buckets", "width", "reach", "seed", "recall", "keep", "learned", "layout")...)...)
 	c.Keep = cmp.Or(c.Keep, keepOf(c))
-	fault(distance.Nearest(c) && c.Keep != keepOf(c), "keep %s and storage %s: a vector is stored once, so leave keep out", c.Keep, c.Storage)
+	faults.If(distance.Nearest(c) && c.Keep != keepOf(c), "keep %s and storage %s: a vector is stored once, so leave keep out", c.Keep, c.Storage)
 	return append(faults, checkHashed(c)...)
 }
 
@@ -84,33 +79,29 @@ func keepOf(c *schema.Column) string {
 }
 
 // checkHashed fills in what hash functions leave open, and returns every fault.
-func checkHashed(c *schema.Column) (faults []error) {
-	fault := func(wrong bool, format string, args ...any) {
-		if wrong {
-			faults = append(faults, fmt.Errorf(format, args...))
-		}
-	}
+func checkHashed(c *schema.Column) []error {
+	var faults schema.Faults
 	c.Similarity = cmp.Or(c.Similarity, lsh.L2.String())
 	if c.Functions == 0 && c.Recall == 0 {
 		c.Functions = DefaultFunctions
 	}
 	family, err := lsh.ParseFamily(c.Similarity)
-	fault(err != nil, "similarity %q is unknown: use l2, l1, cosine or laplacian", c.Similarity)
+	faults.If(err != nil, "similarity %q is unknown: use l2, l1, cosine or laplacian", c.Similarity)
 	if _, err := schema.ParseLayout(c.Layout, schema.Ordinal); err != nil {
 		faults = append(faults, err)
 	}
-	fault(c.Functions < 0 || c.Functions > lsh.MaxFunctions, "functions %d: must be 1 to %d", c.Functions, lsh.MaxFunctions)
-	fault(c.Buckets < 0 || c.Buckets == 1 || c.Buckets > lsh.MaxBuckets, "buckets %d: must be 2 to %d", c.Buckets, lsh.MaxBuckets)
-	fault(!(c.Width >= 0 && c.Width <= 1e20), "width %g: must be above 0, in units of distance", c.Width)
-	fault(c.Reach != nil && (*c.Reach < 0 || *c.Reach > lsh.MaxReach), "reach: must be 0 to %d", lsh.MaxReach)
-	fault(!(c.Recall >= 0 && c.Recall < 1), "recall %g: must be above 0 and below 1", c.Recall)
-	fault(!slices.Contains([]string{keepFloats, keepHalves, keepBytes, keepNothing}, c.Keep), "keep %q is unknown: use f32, u8 (integers from 0 to 255) or none", c.Keep)
-	fault(c.Keep == keepHalves && c.Storage != keepHalves, "keep f16 is storage: f16")
+	faults.If(c.Functions < 0 || c.Functions > lsh.MaxFunctions, "functions %d: must be 1 to %d", c.Functions, lsh.MaxFunctions)
+	faults.If(c.Buckets < 0 || c.Buckets == 1 || c.Buckets > lsh.MaxBuckets, "buckets %d: must be 2 to %d", c.Buckets, lsh.MaxBuckets)
+	faults.If(!(c.Width >= 0 && c.Width <= 1e20), "width %g: must be above 0, in units of distance", c.Width)
+	faults.If(c.Reach != nil && (*c.Reach < 0 || *c.Reach > lsh.MaxReach), "reach: must be 0 to %d", lsh.MaxReach)
+	faults.If(!(c.Recall >= 0 && c.Recall < 1), "recall %g: must be above 0 and below 1", c.Recall)
+	faults.If(!slices.Contains([]string{keepFloats, keepHalves, keepBytes, keepNothing}, c.Keep), "keep %q is unknown: use f32, u8 (integers from 0 to 255) or none", c.Keep)
+	faults.If(c.Keep == keepHalves && c.Storage != keepHalves, "keep f16 is storage: f16")
 	if family == lsh.Cosine || family == lsh.Laplacian {
-		fault(c.Reach != nil && *c.Reach > 0, "reach belongs to similarity l2 and l1: %v has no neighbouring buckets", family)
+		faults.If(c.Reach != nil && *c.Reach > 0, "reach belongs to similarity l2 and l1: %v has no neighbouring buckets", family)
 	}
 	if family == lsh.Cosine {
-		fault(c.Width != 0 || c.Buckets != 0 && c.Buckets != 2, "width and buckets belong to the other similarities: cosine has the two sides of a plane")
+		faults.If(c.Width != 0 || c.Buckets != 0 && c.Buckets != 2, "width and buckets belong to the other similarities: cosine has the two sides of a plane")
 	}
 	if len(faults) == 0 && c.Learned != nil {
 		if _, err := parameters(c); err != nil {
