@@ -495,6 +495,10 @@ func TestSwapCommand(t *testing.T) {
 	address := strings.TrimPrefix(page, "http://")
 	newer := buildFile(t, t.TempDir(), "people.csv", peopleSchema, strings.Replace(peopleData, "ann", "amy", 1))
 	words := buildFile(t, t.TempDir(), "words.txt", wordsSchema, wordsData)
+	pipe := filepath.Join(dir, "pipe.gmq")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	first := func() string {
 		out, said, code := command(t, "query", "--nats", url, "--index", "people", `{"row":{"age":30},"k":1}`)
 		if code != 0 {
@@ -512,6 +516,7 @@ func TestSwapCommand(t *testing.T) {
 	}{
 		{[]string{"people", filepath.Join(dir, "none.gmq")}, 1, "no such file"},
 		{[]string{"people", words}, 1, "refused: it holds sequences"},
+		{[]string{"people", pipe}, 1, "not a regular file"}, // which nobody writes to
 		{[]string{"birds", newer}, 1, "does not serve"},
 		{[]string{"people"}, 2, "arg"},
 		{[]string{"no name", newer}, 2, "cannot be an index"},

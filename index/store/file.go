@@ -90,7 +90,7 @@ func Open(path string, effort Effort, forms []SectionForm, read func(*File) erro
 }
 
 func openFile(path string, effort Effort, forms []SectionForm, read func(*File) error) (*File, error) {
-	f, err := os.Open(path)
+	f, err := openRegular(path)
 	if err != nil {
 		if pathError, ok := errors.AsType[*os.PathError](err); ok {
 			err = pathError.Err // the path is in the message already
@@ -104,15 +104,37 @@ func openFile(path string, effort Effort, forms []SectionForm, read func(*File) 
 	return x, nil
 }
 
+// openRegular opens a regular file, or what a symbolic link to one stands for. All else is refused before it is opened: to open a named pipe waits for who
+// writes to it, which no context ends, and to open a device may do something to it. What takes the file's place in between is not waited for either, and is
+// refused once it is open.
+func openRegular(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := regular(info); err != nil {
+		return nil, err
+	}
+	return openUnwaiting(path)
+}
+
+func regular(info os.FileInfo) error {
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%w: it is not a regular file", ErrNotIndex)
+	}
+	return nil
+}
+
 // openMapped opens a file, which is the index's then. It stays open, so that it can be asked whether it has changed.
 func openMapped(path string, f *os.File, effort Effort, forms []SectionForm, read func(*File) error) (*File, error) {
 	info, err := f.Stat()
-	switch {
-	case err != nil:
+	if err == nil {
+		err = regular(info)
+	}
+	if err != nil {
 		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%w: it is not a regular file", ErrNotIndex)
-	case info.Size() == 0:
+	}
+	if info.Size() == 0 {
 		return nil, fmt.Errorf("%w: it is empty", ErrNotIndex)
 	}
 	before, err := settled(f)
