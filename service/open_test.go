@@ -90,6 +90,30 @@ func TestIndexesLeaveRoom(t *testing.T) {
 	}
 }
 
+// What is held for an index is shown under the name that it is served by, whatever names its file has for it: of files of one name, and of one file that is
+// served twice.
+func TestMemoryByServedName(t *testing.T) {
+	people, other := testkit.RowsFile(t, "people", 1000), testkit.RowsFile(t, "people", 2000)
+	s, _, _ := startService(t, config.Config{Engine: gpuexec.CPU, Indexes: []config.IndexSource{
+		{Path: people}, {Name: "small", Path: other}, {Name: "again", Path: other},
+	}}, Options{})
+	want := map[string]bool{"": true} // the engine's own
+	for _, x := range s.set.Serving() {
+		want[x.Name+" "+x.Index.Facts().Version] = true
+	}
+	got := make(map[string]bool)
+	for _, h := range s.Status().Memory {
+		if h.Index == "" {
+			got[""] = true
+		} else if got[h.Owner] = true; !strings.HasPrefix(h.Owner, h.Index+" ") {
+			t.Errorf("%q has what is index %q's", h.Owner, h.Index)
+		}
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("memory is shown of %q, want %q", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+	}
+}
+
 // shaped is a real engine whose searchers say that their index lies elsewhere.
 type shaped struct{ gpuexec.Engine }
 

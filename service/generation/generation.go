@@ -140,12 +140,24 @@ func (g *generation) again() *generation {
 	}
 }
 
+// servedSource is an index under the name that it is served by, in place of the one in its file: engines tell people what they hold for whom, and several
+// indexes may be served from files of one name, or from one file.
+type servedSource struct {
+	*index.Index
+	name string
+}
+
+func (s servedSource) Name() string { return s.name }
+
+// source is the index as its engine is to see it.
+func (g *generation) source() gpuexec.Source { return servedSource{g.file.Index, g.name} }
+
 // load has the engine load the index, and leave room for those that come later.
 func (g *generation) load(ctx context.Context, later ...gpuexec.Source) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	epoch := g.file.Epoch()
 	defer g.file.Recover(epoch, &err)
-	searcher, err := g.settings.Engine.Load(ctx, g.file.Index, later...)
+	searcher, err := g.settings.Engine.Load(ctx, g.source(), later...)
 	if err != nil {
 		if changed := g.file.Unchanged(epoch); changed != nil {
 			return changed

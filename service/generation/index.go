@@ -107,7 +107,7 @@ func (x *Index) Load(ctx context.Context, s Settings, later []*Index) error {
 	x.serving.settings = &x.settings
 	sources := make([]gpuexec.Source, len(later))
 	for i, other := range later {
-		sources[i] = other.serving.file.Index
+		sources[i] = other.serving.source()
 	}
 	if err := x.serving.load(ctx, sources...); err != nil {
 		return err
