@@ -37,6 +37,9 @@ type SweeperOptions struct {
 // Sweeper answers and removes messages that nobody will ever consume. The broker acknowledges a query for an index
 // that nobody serves like any other and keeps it for ever, which to its sender looks like a slow answer.
 //
+// What has a durable is left alone, also while no worker pulls from it: workers that are started anew, or whose index was removed and is to be added again,
+// answer what came meanwhile. Whoever wants it swept deletes the durable.
+//
 // Each worker runs one; they need not know of each other. A message is answered, copied to the dead letters, then
 // deleted, in this order, and each step is harmless when done twice: answer and copy have ids, and a message that is
 // gone is gone. For the same reason nothing is lost when a worker dies between two steps, or when the index gets its

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/consumer"
 )
@@ -75,6 +76,32 @@ func TestSweepLeavesWhatIsServed(t *testing.T) {
 	}
 	if state := queryStream(t, js).State; state.Msgs != 3 {
 		t.Errorf("%d messages are left, not the 3 of the index that is served", state.Msgs)
+	}
+}
+
+// What waits for a durable that no worker pulls from is left for one that comes back, until somebody deletes the durable.
+func TestSweepLeavesWhatHasADurable(t *testing.T) {
+	b := startBroker(t)
+	js := b.withStreams()
+	if _, err := js.CreateConsumer(t.Context(), "GENIE_QUERIES", jetstream.ConsumerConfig{
+		Durable: "geniemq-people", FilterSubject: "genie.query.people", AckPolicy: jetstream.AckExplicitPolicy,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	publish(t, js, "people", 0, 3)
+	publish(t, js, "nobody", 0, 2)
+	s := consumer.SweeperOf(time.Nanosecond, time.Nanosecond, js, consumer.SweeperOptions{
+		Answer: func(context.Context, *consumer.Stored) error { return nil },
+		Alive:  func(context.Context, string) (bool, error) { return false, nil },
+	})
+	if n, err := s.Sweep(t.Context()); n != 2 || err != nil {
+		t.Errorf("swept %d, %v; want the 2 without a durable", n, err)
+	}
+	if err := js.DeleteConsumer(t.Context(), "GENIE_QUERIES", "geniemq-people"); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.Sweep(t.Context()); n != 3 || err != nil {
+		t.Errorf("swept %d, %v without the durable; want the 3 that waited for it", n, err)
 	}
 }
 

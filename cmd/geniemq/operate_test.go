@@ -128,7 +128,7 @@ func TestAddAndRemove(t *testing.T) {
 		{[]string{"add", "a.b", cities}, exitUsage, "cannot be an index"},
 		{[]string{"add", "other", cities + ".none"}, exitFailed, "no such file"},
 		{[]string{"swap", "towns", cities}, exitDone, "towns: version "},
-		{[]string{"remove", "cities"}, exitDone, "answers no longer"},
+		{[]string{"remove", "cities"}, exitDone, "answers no longer; stored queries wait"},
 		{[]string{"remove", "cities"}, exitFailed, "does not serve it"},
 		{[]string{"remove", "towns", "--admin", "off"}, exitUsage, "--admin is off"},
 		{[]string{"remove"}, exitUsage, "arg"},

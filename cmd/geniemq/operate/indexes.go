@@ -141,9 +141,11 @@ func (a Around) Remove() *cobra.Command {
 		Short: "Have a running worker serve an index no longer",
 		Long: `Remove has a worker on this machine serve INDEX no longer, while it serves the others.
 What it took in of the index's queries is answered first, for as long as its setting
-drain-timeout says; what is not answered then is given back. Queries in the stream stay
-there for other workers that serve the index, or until it is added again. When no worker
-serves it, senders are told so after a while (unknown_index).
+drain-timeout says; what is not answered then is given back. Queries in the stream, and
+those that come later, wait there for a worker that serves the index, now or when it is
+added again. Nobody tells their senders that there is none: the index's durable stays in
+the server, and with it the promise to answer. Who wants them answered unknown_index
+deletes the durable: nats consumer rm GENIE_QUERIES geniemq-INDEX.
 
 The worker is started with the indexes of its settings again: take the index out of these
 too if it is to stay away.
@@ -161,7 +163,7 @@ Exit codes: 0 when the index is gone, 1 when it is not, 2 for wrong usage.`,
 			if err != nil {
 				return fmt.Errorf("index %s: %w", args[0], err)
 			}
-			fmt.Fprintf(a.Out, "%s: version %s answers no longer\n", args[0], done.Version)
+			fmt.Fprintf(a.Out, "%s: version %s answers no longer; stored queries wait for a worker that serves it\n", args[0], done.Version)
 			if done.Note != "" {
 				fmt.Fprintf(a.Out, "%s: %s\n", args[0], done.Note)
 			}
