@@ -200,3 +200,62 @@ func TestNATSContext(t *testing.T) {
 		t.Error("the log shows the password")
 	}
 }
+
+// Every command that asks a server takes a context, though it has a default address: from the command line and from the environment. One that serves a
+// file itself goes by neither.
+func TestNATSContextOfCommands(t *testing.T) {
+	ofProcesses(t)
+	t.Parallel()
+	server := startServer(t, `authorization { users: [ { user: "worker", password: "p4ssword" } ] }`)
+	dir := t.TempDir()
+	context := func(name, password string) string {
+		text, err := json.Marshal(map[string]string{"url": server.url, "user": "worker", "password": password})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return writeFile(t, dir, name+".json", text)
+	}
+	right, wrong := context("right", "p4ssword"), context("wrong", "wr0ng")
+	const named, rows = "name: people\nkey: id\ncolumns: [{name: age, type: number, edges: exact}, {name: name, type: text}]\n", "id,age,name\n1,30,ann miller\n2,35,anna miller\n"
+	index, data := buildFile(t, dir, "people.csv", named, rows), writeFile(t, dir, "people.csv", []byte(rows))
+	runWith(t, nil, "serve", "--index", index, "--admin", "off", "--context", right).says("NATS")
+	for _, c := range []struct {
+		environment bool
+		args        []string
+	}{
+		{false, []string{"admin", "streams", "--context", right}},
+		{true, []string{"admin", "streams"}},
+		{false, []string{"push", index, "--context", right}},
+		{true, []string{"push", buildFile(t, t.TempDir(), "people.csv", named, rows+"3,41,fay\n")}},
+		{false, []string{"versions", "--context", right}},
+		{true, []string{"versions"}},
+		{false, []string{"rollback", "people", "--context", right}},
+		{false, []string{"match", data, "--index", "people", "--context", right}},
+		{true, []string{"match", data, "--index", "people"}},
+		{true, []string{"dead", "list"}},
+		{true, []string{"query", "--index", "people", `{"text":"ann"}`}},
+	} {
+		for _, good := range []bool{true, false} {
+			cmd := exec.CommandContext(within(t), program.Path(t), c.args...)
+			at := right
+			if !good {
+				at = wrong
+			}
+			if cmd.Env = os.Environ(); c.environment {
+				cmd.Env = append(cmd.Env, config.EnvName("context")+"="+at)
+			} else if !good {
+				continue
+			}
+			if text, err := cmd.CombinedOutput(); (err == nil) != good || !good && !strings.Contains(string(text), "Authorization Violation") {
+				t.Errorf("%v, good %v: %v %s", c.args, good, err, text)
+			}
+		}
+	}
+	for _, name := range []string{"context", "nats-creds"} { // another's server is no matter of a command that starts its own
+		cmd := exec.CommandContext(within(t), program.Path(t), "match", data, "--index", "people="+index)
+		cmd.Env = append(os.Environ(), config.EnvName(name)+"="+wrong)
+		if text, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("match by itself beside %s: %v %s", config.EnvName(name), err, text)
+		}
+	}
+}

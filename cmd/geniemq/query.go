@@ -137,12 +137,7 @@ func (c *cli) askingCommand(opts *queryOptions) *cobra.Command {
 			if opts.index == "" && len(args) > 0 && !isJSON(args[0]) {
 				opts.index, args = args[0], args[1:]
 			}
-			if opts.server.NATSContext != "" && !cmd.Flags().Changed("nats") {
-				opts.server.NATS = "" // the default stands back
-			} else if opts.server.NATS == "" { // as serve understands it: the server that it starts itself
-				opts.server.NATS = nats.DefaultURL
-			}
-			if err := opts.server.ValidateNATS(); err != nil {
+			if err := opts.server.ValidateAsked(cmd.Flags()); err != nil {
 				return usageError{err}
 			}
 			if err := opts.check(args); err != nil {

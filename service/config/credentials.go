@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -41,6 +42,25 @@ func (c *Config) ValidateNATS() error {
 	var faults faults
 	c.faultsOfNATS(faults.add)
 	return WithoutSecrets(errors.Join(faults...))
+}
+
+// ValidateAsked is ValidateNATS for a command that asks a server and never starts one; flags are its own, taken from the environment too. The default of nats
+// stands in where nothing says which server, and stands back where a context does: a default is no second wish.
+func (c *Config) ValidateAsked(flags *pflag.FlagSet) error {
+	if c.NATSContext == "" {
+		c.NATS = cmp.Or(c.NATS, nats.DefaultURL)
+	} else if !flags.Changed("nats") {
+		c.NATS = ""
+	}
+	return c.ValidateNATS()
+}
+
+// WithoutNATS is c without the settings of NATSSettings, for a command that starts a server of its own and must not be led to another by the environment.
+func (c *Config) WithoutNATS() Config {
+	own := *c
+	own.NATS, own.NATSContext, own.Streams.Domain, own.NATSCreds, own.NATSTokenFile, own.NATSUser = "", "", "", "", "", ""
+	own.NATSPasswordFile, own.NATSNKeyFile, own.NATSCA, own.NATSCert, own.NATSKey = "", "", "", "", ""
+	return own
 }
 
 // faultsOfNATS are the faults of the settings of NATSSettings, in the manner of Validate. None quotes a value that may hold a secret.

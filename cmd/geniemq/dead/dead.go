@@ -80,10 +80,7 @@ func (o *options) command(use, short, example string, args cobra.PositionalArgs,
 		if err := o.shell.Settings(cmd, append([]string{"prefix"}, config.NATSSettings...)...); err != nil {
 			return err
 		}
-		if o.server.NATSContext != "" && !cmd.Flags().Changed("nats") {
-			o.server.NATS = "" // the default stands back
-		}
-		if err := o.server.ValidateNATS(); err != nil {
+		if err := o.server.ValidateAsked(cmd.Flags()); err != nil {
 			return o.shell.Usage(err)
 		}
 		subjects, err := wire.NewSubjects(o.server.Prefix)

@@ -2,7 +2,6 @@
 package depots
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -46,8 +45,7 @@ func (s Shell) with(cmd *cobra.Command, do func(store *depot.Depot, args []strin
 		if err := s.Prepare(cmd, append([]string{"prefix"}, config.NATSSettings...)...); err != nil {
 			return err
 		}
-		cfg.NATS = cmp.Or(cfg.NATS, nats.DefaultURL)
-		if err := cfg.ValidateNATS(); err != nil {
+		if err := cfg.ValidateAsked(cmd.Flags()); err != nil {
 			return s.Usage(err)
 		}
 		subjects, err := wire.NewSubjects(cfg.Prefix)

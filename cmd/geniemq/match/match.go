@@ -95,6 +95,7 @@ It goes on where it was killed as geniemq match does.`,
 func (h *Host) command(cmd *cobra.Command, o *options) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		h.Warn(cmd)
+		o.elsewhere = cmd.Flags().Changed("nats") || cmd.Flags().Changed("context") // the environment's is a place and no wish
 		if err := h.Environment(cmd, settings()...); err != nil {
 			return err
 		}
@@ -112,11 +113,8 @@ func (h *Host) command(cmd *cobra.Command, o *options) *cobra.Command {
 		} else if strings.HasSuffix(o.index, ".gmq") {
 			return h.Usage(fmt.Errorf("--index %s: give a file a name, as in --index %s=%s", o.index, strings.TrimSuffix(filepath.Base(o.index), ".gmq"), o.index))
 		}
-		if o.file != "" && !cmd.Flags().Changed("nats") {
-			o.server.NATS = "" // the environment's, which is a place and no wish
-		}
 		o.minSaid = cmd.Flags().Changed("min")
-		if err := o.check(); err != nil {
+		if err := o.check(cmd.Flags()); err != nil {
 			return h.Usage(config.WithoutSecrets(err))
 		}
 		return (&runner{options: o, host: h}).run(cmd.Context())

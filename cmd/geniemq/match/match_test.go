@@ -393,6 +393,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"match", data, "--input", data, "--index", "x"}, true, "twice"},
 		{[]string{"match", "-", "--index", "x"}, true, "add --schema"},
 		{[]string{"match", data, "--index", "x=" + file, "--nats", "nats://127.0.0.1:1"}, true, "give one"},
+		{[]string{"match", data, "--index", "x=" + file, "--context", "prod"}, true, "give one"},
 		{[]string{"match", data, "--index", "x=" + file, "--k", "0", "--min", "2", "--to", "xml", "--report", "no", "--timeout", "0s", "--map", "x", "--weight", "x", "--plot", "x.svg"}, true,
 			"--k 0 must be 1 to 1000\n--min 2 must be 0 to 1\n--timeout 0s is no time to wait: give one like 1m\n--report \"no\" is unknown"},
 		{[]string{"match", data, "--index", "x=" + file, "--gold", gold, "--gold-columns", "a"}, true, "two names"},

@@ -1,7 +1,6 @@
 package match
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -11,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/geniemq/geniemq/cmd/geniemq/inputs"
 	"github.com/geniemq/geniemq/index/schema"
@@ -28,6 +27,8 @@ type options struct {
 	index  string // its name
 	file   string // its file, which is served by this process; "" of match: a worker serves it
 	server config.Config
+
+	elsewhere bool // the command line says which server: --nats or --context
 
 	pairs   []string           // --map: index column=input column
 	weights []string           // --weight: index column=number
@@ -93,7 +94,7 @@ func settings() []string {
 }
 
 // check finds wrong usage, all of it at once.
-func (o *options) check() error {
+func (o *options) check(flags *pflag.FlagSet) error {
 	var faults schema.Faults
 	_, err := o.Reading()
 	faults = append(faults, err, o.CheckSchema(o.schema))
@@ -114,7 +115,7 @@ func (o *options) check() error {
 	}
 	faults.If(!slices.Contains([]string{"csv", "jsonl"}, o.format), "--to %q is unknown: use csv or jsonl", o.format)
 	faults.If(o.oneToOne && o.clusters, "--one-to-one and --clusters exclude each other: clusters may have any size")
-	faults.If(o.file != "" && o.server.NATS != "", "--index NAME=FILE is served by this command, and --nats is of a worker elsewhere: give one")
+	faults.If(o.file != "" && o.elsewhere, "--index NAME=FILE is served by this command, and --nats or --context is of a worker elsewhere: give one")
 	if wire.CheckIndexName(o.index) != nil && (!o.within || o.index != "") {
 		faults.If(o.index == "", "--index is missing: name the index, as in --index products=products.gmq, or --index products of a worker")
 		faults.If(o.index != "", "--index %q cannot be an index: names are 1 to %d of A-Z a-z 0-9 _ -", o.index, wire.MaxIndexName)
@@ -129,8 +130,7 @@ func (o *options) check() error {
 		faults.If(!ok, "--map %q must be a column of the index and one of the input, as in title=name", pair)
 	}
 	if o.remote() {
-		o.server.NATS = cmp.Or(o.server.NATS, nats.DefaultURL)
-		faults = append(faults, o.server.ValidateNATS())
+		faults = append(faults, o.server.ValidateAsked(flags))
 	}
 	return errors.Join(faults...)
 }

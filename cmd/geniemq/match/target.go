@@ -94,9 +94,9 @@ func (r *runner) serve(ctx context.Context, t *target, file, temporary string) (
 	if err := x.Close(); err != nil {
 		return nil, err
 	}
-	cfg := r.server
+	cfg := r.server.WithoutNATS()
 	cfg.Indexes = []config.IndexSource{{Name: t.index, Path: file}}
-	cfg.NATS, cfg.NATSListen, cfg.Admin, cfg.DataDir = "", "127.0.0.1:0", config.Off, filepath.Join(temporary, "streams")
+	cfg.NATSListen, cfg.Admin, cfg.DataDir = "127.0.0.1:0", config.Off, filepath.Join(temporary, "streams")
 	cfg.EnsureDefaults()
 	log := slog.New(slog.NewTextHandler(r.host.Err, &slog.HandlerOptions{Level: slog.LevelError}))
 	srv, err := service.Start(ctx, cfg, service.Options{Logger: log})

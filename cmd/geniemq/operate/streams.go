@@ -2,13 +2,11 @@
 package operate
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
 	"github.com/geniemq/geniemq/cmd/geniemq/table"
@@ -71,8 +69,7 @@ left to change, or could not be changed; 2 for wrong usage.`,
 			if err := a.Settings(cmd); err != nil {
 				return err
 			}
-			cfg.NATS = cmp.Or(cfg.NATS, nats.DefaultURL)
-			if err := errors.Join(cfg.ValidateNATS(), cfg.Streams.Validate()); err != nil {
+			if err := errors.Join(cfg.ValidateAsked(cmd.Flags()), cfg.Streams.Validate()); err != nil {
 				return a.Usage(err)
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), wait)
