@@ -150,14 +150,16 @@ tolerations: [{key: nvidia.com/gpu, operator: Exists}]
 affinity: {nodeAffinity: {}}
 topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]
 config: {context: /secrets/context.json, nats: null, index: {words: /indexes/words.gmq}}
+data: {volume: {emptyDir: null, persistentVolumeClaim: {claimName: fetched}}}
 `
 
 func TestChart(t *testing.T) {
-	for name, over := range map[string]string{"defaults": "", "everything": everything, "little": "podDisruptionBudget: {enabled: false}\nserviceAccount: {create: false}\n"} {
+	for name, over := range map[string]string{"defaults": "", "everything": everything, "little": "podDisruptionBudget: {enabled: false}\nserviceAccount: {create: false}\n",
+		"fetched": "config: {index: {people: 'nats:'}}\nindexes: {volume: {persistentVolumeClaim: null, emptyDir: {}}}\n", "placed": "config: {data-dir: /tmp/data}\n"} {
 		t.Run(name, func(t *testing.T) {
 			objects := render(t, over)
 			d := strict[appsv1.Deployment](t, objects, "Deployment")
-			strict[corev1.ConfigMap](t, objects, "ConfigMap")
+			settings := settingsOf(t, objects)
 			service := strict[corev1.Service](t, objects, "Service")
 			selector, labels := d.Spec.Selector.MatchLabels, d.Spec.Template.Labels
 			for _, s := range []map[string]string{selector, service.Spec.Selector} {
@@ -180,6 +182,9 @@ func TestChart(t *testing.T) {
 				}
 			}
 			checkPod(t, &d.Spec.Template.Spec)
+			if dir, _ := settings["data-dir"].(string); !writable(&d.Spec.Template.Spec, dir) {
+				t.Errorf("a worker cannot write data-dir, %q, where it keeps the indexes that it fetches", dir)
+			}
 			schema(t, values(t, over), "")
 		})
 	}
@@ -196,11 +201,28 @@ func TestChart(t *testing.T) {
 	if gpus := d.Spec.Template.Spec.Containers[0].Resources.Limits["nvidia.com/gpu"]; gpus.Value() != 2 {
 		t.Errorf("workers have %v GPUs", gpus)
 	}
-	var settings map[string]any
-	if err := yaml.UnmarshalStrict([]byte(strict[corev1.ConfigMap](t, on, "ConfigMap").Data["geniemq.yaml"]), &settings); err != nil ||
-		settings["engine"] != "cuda" || settings["admin"] != "0.0.0.0:9464" || settings["admin-token-file"] != "/admin/token" || settings["nats"] != nil {
-		t.Errorf("the settings are %v: %v", settings, err)
+	if settings := settingsOf(t, on); settings["engine"] != "cuda" || settings["admin"] != "0.0.0.0:9464" || settings["admin-token-file"] != "/admin/token" || settings["nats"] != nil {
+		t.Errorf("the settings are %v", settings)
 	}
+}
+
+// settingsOf are the settings of the workers.
+func settingsOf(t *testing.T, objects map[string][]byte) (settings map[string]any) {
+	t.Helper()
+	if err := yaml.UnmarshalStrict([]byte(strict[corev1.ConfigMap](t, objects, "ConfigMap").Data["geniemq.yaml"]), &settings); err != nil {
+		t.Fatal(err)
+	}
+	return settings
+}
+
+// writable says whether the worker can make a folder: the root of its file system is read-only, so something must be mounted there that is not.
+func writable(pod *corev1.PodSpec, dir string) bool {
+	for _, m := range pod.Containers[0].VolumeMounts {
+		if dir == m.MountPath || strings.HasPrefix(dir, m.MountPath+"/") {
+			return !m.ReadOnly
+		}
+	}
+	return false
 }
 
 // checkPod: what is mounted is there, probes ask ports that are open, and there is time to drain.

@@ -52,7 +52,7 @@ type Config struct {
 	NATSListenTokenFile string
 	// NATSListenCert and NATSListenKey are PEM files with the embedded server's certificate and its key: with them it speaks TLS alone. Default: none.
 	NATSListenCert, NATSListenKey string
-	// DataDir is where the embedded server keeps its streams. Default: [DataFolder].
+	// DataDir is where the embedded server keeps its streams, and the worker the indexes that it fetches from a server. Default: [DataFolder].
 	DataDir string
 	// Prefix starts every subject, stream and durable name. Default genie.
 	Prefix string

@@ -29,7 +29,7 @@ func (c *Config) Flags(fs *pflag.FlagSet) {
 	c.NATSFlags(fs)
 	c.embeddedFlags(fs)
 	c.Server.flags(fs)
-	fs.StringVar(&c.DataDir, "data-dir", c.DataDir, "`folder` of the embedded server's streams")
+	fs.StringVar(&c.DataDir, "data-dir", c.DataDir, "`folder` of the embedded server's streams, and of indexes that are fetched from a server")
 	fs.StringVar(&c.Prefix, "prefix", c.Prefix, "first `token` of all subjects and streams")
 	c.Streams.Flags(fs)
 	c.EngineFlags(fs)
