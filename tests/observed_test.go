@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -292,21 +293,43 @@ func TestMetricsPage(t *testing.T) {
 		}
 		return nil
 	})
-	worker, byIndex := 0, make(map[string]int)
-	for name, family := range s.families {
+	for name := range s.families {
 		if strings.HasPrefix(name, "geniemq_") && !described[name] {
 			t.Errorf("docs/metrics.md has no %s", name)
 		}
+	}
+	asPageSays(t, string(page), s)
+}
+
+// asPageSays counts series and compares what the page says of their number.
+func asPageSays(t *testing.T, page string, s scraped) {
+	t.Helper()
+	says := regexp.MustCompile("A worker has about ([0-9]+) series, and about ([0-9]+) for each index in classic histograms \\(([0-9]+) of these are `geniemq_query_seconds`: " +
+		"([0-9]+) stages, ([0-9]+) ways, ([0-9]+) buckets with their sum and count").FindStringSubmatch(page)
+	if says == nil {
+		t.Fatal("docs/metrics.md does not say how many series there are")
+	}
+	var n [6]int // worker, index, times, stages, ways, buckets
+	for i, text := range says[1:] {
+		n[i], _ = strconv.Atoi(text)
+	}
+	worker, byIndex, times := 0, make(map[string]int), make(map[string]int)
+	for name, family := range s.families {
 		for _, m := range family.Metric {
-			index := ""
+			index, series := "", 1
 			for _, l := range m.Label {
 				if l.GetName() == "index" {
 					index = l.GetValue()
 				}
 			}
-			series := 1
 			if h := m.Histogram; h != nil {
 				series = len(h.Bucket) + 2
+			}
+			if name == "geniemq_query_seconds" {
+				times[index] += series
+				if len(m.Histogram.Bucket) != n[5] {
+					t.Errorf("a stage has %d buckets, docs/metrics.md says %d", len(m.Histogram.Bucket), n[5])
+				}
 			}
 			if index == "" {
 				worker += series
@@ -315,13 +338,20 @@ func TestMetricsPage(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d series, and by index %v", worker, byIndex)
-	for index, series := range byIndex {
-		if series > 370 || !slices.Contains([]string{"people", "words", "papers", "(unserved)"}, index) {
-			t.Errorf("index %s has %d series", index, series)
+	t.Logf("%d series, and by index %v, of which times are %v", worker, byIndex, times)
+	for _, index := range []string{"people", "words", "papers"} {
+		if times[index] != n[2] || n[2] != n[3]*n[4]*(n[5]+2) {
+			t.Errorf("index %s has %d series of times, docs/metrics.md says %v", index, times[index], n)
 		}
+		if off := byIndex[index] - n[1]; off < -5 || off > 5 { // what a batch was cut for, and forms, come with the first of them
+			t.Errorf("index %s has %d series, docs/metrics.md says %d", index, byIndex[index], n[1])
+		}
+		delete(byIndex, index)
 	}
-	if worker > 150 {
-		t.Errorf("%d series are of no index", worker)
+	if delete(byIndex, "(unserved)"); len(byIndex) > 0 {
+		t.Errorf("there are series of %v", byIndex)
+	}
+	if off := worker - n[0]; off < -20 || off > 20 { // the runtime's are of its version and the system
+		t.Errorf("%d series are of no index, docs/metrics.md says %d", worker, n[0])
 	}
 }
