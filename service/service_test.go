@@ -263,6 +263,37 @@ func TestMicro(t *testing.T) {
 	}
 }
 
+// A direct message of more queries than its user may have in flight is never let in, which it is told; what is not more is, and the stream takes any number.
+func TestMoreThanAUserMayHave(t *testing.T) {
+	_, nc, _ := startService(t, config.Config{Fairness: config.Fairness{UserInFlight: 20}}, Options{})
+	batch := func(n int) []byte {
+		return []byte(`{"queries":[` + strings.Repeat(`{"row":{"n":1}},`, n-1) + `{"row":{"n":1}}]}`)
+	}
+	reply, err := nc.Request("genie.search.rows.bob", batch(30), patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused, err := testkit.DecodeResult(wire.JSON, reply.Data)
+	if err != nil || refused.Err == nil || refused.Err.Code != wire.TooLarge || !strings.Contains(refused.Err.Message, "30 queries") || !strings.Contains(refused.Err.Message, "have 20 in flight") {
+		t.Errorf("30 queries of a user who may have 20: %s %v", reply.Data, err)
+	}
+	for subject, n := range map[string]int{"genie.search.rows.bob": 20, "genie.search.rows": 30} {
+		if reply, err := nc.Request(subject, batch(n), patience); err != nil || reply.Header.Get(wire.HeaderServiceError) != "" || strings.Count(string(reply.Data), `"hits"`) != n {
+			t.Errorf("%d queries on %s: %v %s", n, subject, err, reply.Data)
+		}
+	}
+	results, err := nc.SubscribeSync("genie.result.rows.bob.answers")
+	if err == nil {
+		err = nc.Publish("genie.query.rows.bob", batch(30))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, err := results.NextMsg(patience); err != nil || strings.Count(string(m.Data), `"hits"`) != 30 {
+		t.Errorf("30 queries through the stream: %v", err)
+	}
+}
+
 // Whoever asks directly does not wait for room.
 func TestOverloaded(t *testing.T) {
 	engine := &gated{gate: make(chan struct{})}

@@ -74,17 +74,26 @@ func (q *Quotas) Left(user string, now time.Time) (queries int, wait time.Durati
 	return 0, time.Duration(math.Ceil((1 - a.tokens) / q.quota.Rate * float64(time.Second)))
 }
 
-// Room is how many queries of a user may begin now.
-func (q *Quotas) Room(user string) int {
+// Most is how many queries of a user may be with the worker at a time.
+func (q *Quotas) Most(user string) int {
 	if !q.Bounded(user) || q.quota.InFlight <= 0 {
 		return math.MaxInt
+	}
+	return q.quota.InFlight
+}
+
+// Room is how many queries of a user may begin now.
+func (q *Quotas) Room(user string) int {
+	most := q.Most(user)
+	if most == math.MaxInt {
+		return most
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if a := q.users[user]; a != nil {
-		return max(0, q.quota.InFlight-a.out)
+		return max(0, most-a.out)
 	}
-	return q.quota.InFlight
+	return most
 }
 
 // Enter takes note that queries of a user have begun, and Leave that they are done. TryEnter enters them only if there is room for all.

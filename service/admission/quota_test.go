@@ -47,7 +47,7 @@ func TestRate(t *testing.T) {
 
 func TestInFlight(t *testing.T) {
 	q, now := NewQuotas(Quota{InFlight: 10}), time.Unix(1, 0)
-	if !q.TryEnter("bob", 8, now) || q.TryEnter("bob", 3, now) || q.Room("bob") != 2 || q.Room("ann") != 10 || !q.TryEnter("", 1000, now) {
+	if !q.TryEnter("bob", 8, now) || q.TryEnter("bob", 3, now) || q.Room("bob") != 2 || q.Room("ann") != 10 || q.Most("bob") != 10 || q.Most("") != math.MaxInt || !q.TryEnter("", 1000, now) {
 		t.Error("more or less are in flight than may be")
 	}
 	q.Leave("bob", 8)

@@ -66,6 +66,10 @@ func (a *Admissions) spend(user string, queries int) *wire.Error {
 
 // enter has queries of a direct message begin, if the user has so much room.
 func (a *Admissions) enter(user string, queries int) *wire.Error {
+	if most := a.Quotas.Most(user); queries > most { // trying again would not help
+		return wire.Errorf(wire.TooLarge, "the message has %d queries, user %q may have %d in flight: send at most that many per message, or send them through the stream",
+			queries, clipped(user), most)
+	}
 	if !a.Quotas.TryEnter(user, queries, time.Now()) {
 		return wire.Errorf(wire.Overloaded, "user %q has as many queries in flight as one may have: wait for an answer, or send them through the stream", clipped(user))
 	}
