@@ -183,20 +183,17 @@ func change(ctx context.Context, addr, token, path string, ask, done any, fault 
 	if err != nil {
 		return err
 	}
-	response, end, err := send(ctx, http.MethodPost, addr, token, path, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	defer end()
-	text, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
-	if err != nil {
-		return fmt.Errorf("the worker at %s was cut off: %w", addr, err)
-	}
-	if err := json.Unmarshal(text, done); err != nil {
-		return fmt.Errorf("what listens at %s does not change indexes: it answers %s", addr, response.Status)
-	}
-	if response.StatusCode != http.StatusOK {
-		return errors.New(*fault)
-	}
-	return nil
+	return exchange(ctx, http.MethodPost, addr, token, path, bytes.NewReader(body), func(response *http.Response) error {
+		text, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+		if err != nil {
+			return fmt.Errorf("the worker at %s was cut off: %w", addr, err)
+		}
+		if err := json.Unmarshal(text, done); err != nil {
+			return fmt.Errorf("what listens at %s does not change indexes: it answers %s", addr, response.Status)
+		}
+		if response.StatusCode != http.StatusOK {
+			return errors.New(*fault)
+		}
+		return nil
+	})
 }

@@ -136,11 +136,13 @@ const maxEvent = 16 << 20
 
 // Listen calls do with each event of the worker whose admin server listens at addr, host:port, and asks for a token, "" for none, until do returns an error, which is Listen's, or ctx ends.
 func Listen(ctx context.Context, addr, token string, do func(*Event) error) error {
-	response, end, err := send(ctx, http.MethodGet, addr, token, eventsPath, nil)
-	if err != nil {
-		return err
-	}
-	defer end()
+	return exchange(ctx, http.MethodGet, addr, token, eventsPath, nil, func(response *http.Response) error {
+		return listen(addr, response, do)
+	})
+}
+
+// listen calls do with each event of a response.
+func listen(addr string, response *http.Response, do func(*Event) error) error {
 	if response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != "text/event-stream" {
 		return fmt.Errorf("what listens at %s does not tell what it does: it answers %s, and may be an earlier version", addr, response.Status)
 	}
@@ -162,15 +164,15 @@ func Listen(ctx context.Context, addr, token string, do func(*Event) error) erro
 	return fmt.Errorf("the worker at %s is gone: %w", addr, cmp.Or(lines.Err(), io.EOF))
 }
 
-// send sends a request to the worker at addr. Who has read the response ends it.
-func send(ctx context.Context, method, addr, token, path string, body io.Reader) (response *http.Response, end func(), err error) {
+// exchange sends a request to the worker at addr and lets read have the response, unless it asks for a token.
+func exchange(ctx context.Context, method, addr, token, path string, body io.Reader, read func(*http.Response) error) error {
 	url, err := urlOf(addr)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	request, err := http.NewRequestWithContext(ctx, method, url+path, body)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
@@ -179,20 +181,16 @@ func send(ctx context.Context, method, addr, token, path string, body io.Reader)
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
 	transport := &http.Transport{} // no proxy: the worker is on this machine
-	response, err = transport.RoundTrip(request)
+	defer transport.CloseIdleConnections()
+	response, err := transport.RoundTrip(request)
 	if err != nil {
-		transport.CloseIdleConnections()
-		return nil, nil, unanswered(addr, err)
+		return unanswered(addr, err)
 	}
-	end = func() {
-		_ = response.Body.Close()
-		transport.CloseIdleConnections()
-	}
+	defer response.Body.Close()
 	if response.StatusCode == http.StatusUnauthorized {
-		end()
-		return nil, nil, fmt.Errorf("the worker at %s asks for a token: give its file with --admin-token-file", addr)
+		return fmt.Errorf("the worker at %s asks for a token: give its file with --admin-token-file", addr)
 	}
-	return response, end, nil
+	return read(response)
 }
 
 // unanswered says that a worker could not be asked.
