@@ -155,7 +155,7 @@ var rules = map[string]rule{
 	"cmd/geniemq/depots":  {[]string{"cmd/geniemq/table", "internal/human", "service/config", "service/connection", "service/depot", "wire"}, []string{natsGo, "github.com/spf13"}},
 	"cmd/geniemq/inspect": {[]string{"gpuexec/open", "index", "index/distance", "index/lsh", "index/postings", "index/schema", "index/store", "index/verify", "internal/human", "index/metric/cost", "cmd/geniemq/table"}, nil},
 	"cmd/geniemq":         {[]string{"index/metric", "bench/near", "bench/sets", "cmd/geniemq/depots", "cmd/geniemq/filled", "cmd/geniemq/inputs", "cmd/geniemq/inspect", "index/filling", "index/guess", "wire", "index", "index/schema", "index/store", "index/load", "index/lsh/planner", "gpuexec", "gpuexec/open", "client", "service", "bench", "bench/workload", "internal/human", "service/config", "service/connection", "index/lsh", "cmd/geniemq/answers", "cmd/geniemq/dead", "cmd/geniemq/table", "cmd/geniemq/top", "cmd/geniemq/match", "cmd/geniemq/progress", "cmd/geniemq/operate", "cmd/geniemq/measured", "cmd/geniemq/planned"}, []string{natsGo, "github.com/spf13", "golang.org/x/term"}},
-	"cmd/geniemq/operate": {[]string{"cmd/geniemq/table", "consumer/streams", "internal/human", "service/admin", "service/config", "service/connection", "wire"}, []string{natsGo, "github.com/spf13"}},
+	"cmd/geniemq/operate": {[]string{"cmd/geniemq/table", "consumer/streams", "internal/human", "service/admin", "service/config", "service/connection", "wire"}, []string{"github.com/spf13"}},
 	"tests":               {nil, nil},
 	"tests/toy":           {nil, nil},
 	"tests/walkthroughs":  {nil, nil},
