@@ -170,6 +170,9 @@ func TestWatchedFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	answersOf(t, c, v3)
+	if said := w.stderr.String(); strings.Contains(said, "SIGHUP") {
+		t.Errorf("it says to do what it does by itself:\n%s", said)
+	}
 }
 
 // What was pushed is added to a worker that runs, followed and rolled back, also under another name, until it is removed.

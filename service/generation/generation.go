@@ -31,6 +31,8 @@ type Settings struct {
 	Metrics pipeline.Metrics
 	// Changed is called when another generation is to answer.
 	Changed func(Facts)
+	// Followed says that a new file of the name is taken by itself (FollowName), which is nothing to warn of.
+	Followed bool
 	// Log is for what happens to the index, Queries for what happens to its queries.
 	Log, Queries *slog.Logger
 }
@@ -201,7 +203,7 @@ func (g *generation) start(opts pipeline.Options, probed bool) {
 func (g *generation) watchFile(hold func(bool)) {
 	ctx, stop := context.WithCancel(context.Background())
 	g.stop = stop
-	g.watch = &fileWatch{index: g.file.Index, doubts: g.pipe.Doubts(), hold: hold, log: g.settings.Log}
+	g.watch = &fileWatch{index: g.file.Index, doubts: g.pipe.Doubts(), hold: hold, followed: g.settings.Followed, log: g.settings.Log}
 	g.watching.Go(func() { g.watch.run(ctx) })
 }
 
@@ -308,6 +310,8 @@ type fileWatch struct {
 	hold   func(bool)      // the stored messages
 	log    *slog.Logger
 
+	followed bool // Settings.Followed
+
 	patrol *store.Patrol
 	doubt  string // why the index is held back, ""
 	name   string // what became of the file's name, ""
@@ -384,7 +388,7 @@ func (w *fileWatch) lookAtName() {
 	switch w.name = ""; {
 	case errors.Is(err, fs.ErrNotExist):
 		w.name = "the index's file was removed or renamed: this worker goes on with it, another cannot start"
-	case err == nil && !same:
+	case err == nil && !same && !w.followed: // else the swap tells of it, and of why it fails
 		w.name = "another file has the name of the index's: this worker goes on with the one it opened until SIGHUP or geniemq swap has it take the new one"
 	}
 	if w.name != "" && w.name != was {

@@ -62,7 +62,7 @@ func (e *Entry) load(ctx context.Context, later []*generation.Index) error {
 	e.Metrics = o.Metrics.Index(e.Name)
 	log := o.Log.With("index", e.Name)
 	e.observe = &observe.Index{Metrics: e.Metrics, Name: e.Name, Traces: e.set.traces, Slow: o.Config.SlowQuery, Log: o.Repeats.Logger(log)}
-	return e.Index.Load(ctx, generation.Settings{Engine: e.set.engine, Metrics: e.Metrics, Log: log, Queries: o.Repeats.Logger(log), Changed: e.describe}, later)
+	return e.Index.Load(ctx, generation.Settings{Engine: e.set.engine, Metrics: e.Metrics, Log: log, Queries: o.Repeats.Logger(log), Changed: e.describe, Followed: o.Config.Watch}, later)
 }
 
 // describe has the metrics say what is served of the index now.
