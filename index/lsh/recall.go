@@ -42,7 +42,7 @@ func (t *Table) Lookup(k, candidates, reach uint32) (Recall, bool) {
 		above := Row{}
 		for _, r := range t.Rows {
 			// Where even the fewest candidates of the upper number are more than what is asked, they stand for it: so many neighbours want as many candidates.
-			if r.Reach == below.Reach && r.K > k && (above.K == 0 || r.K == above.K && r.Candidates <= candidates) {
+			if r.Reach == below.Reach && r.K >= k && (above.K == 0 || r.K == above.K && r.Candidates <= candidates) {
 				above = r
 			}
 		}

@@ -46,6 +46,11 @@ func TestLookupIsTheLeast(t *testing.T) {
 			t.Errorf("recall at %d of %d: %+v, %v, not %v", c.k, c.candidates, got, ok, c.share)
 		}
 	}
+	// So they do for the very number that is asked for: what one neighbour is told says nothing of ten.
+	table = Table{Objects: 1000, Queries: 100, Rows: []Row{{1, 10, 0, 90}, {1, 100, 0, 95}, {10, 50, 0, 300}, {10, 100, 0, 400}}}
+	if got, ok := table.Lookup(10, 40, 0); !ok || got.Share != .3 {
+		t.Errorf("recall at 10 of 40: %+v, %v, not .3", got, ok)
+	}
 	if _, ok := (&Table{}).Lookup(1, 1, 0); ok {
 		t.Error("an empty table knows a recall")
 	}
