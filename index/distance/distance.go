@@ -278,8 +278,8 @@ func (c *Column) Tree() *tree.Tree {
 	return nil
 }
 
-// Hits is how many objects are expected to be within the radius of a query, as was sampled when the column's tree was built; 0: nothing is known, or it has no radius.
-func (c *Column) Hits(q *Query) float64 {
+// ExpectedHits is how many objects are expected to be within the radius of a query, as was sampled when the column's tree was built; 0: nothing is known, or it has no radius.
+func (c *Column) ExpectedHits(q *Query) float64 {
 	t := c.Tree()
 	if t == nil || math.IsInf(q.Most, 1) {
 		return 0

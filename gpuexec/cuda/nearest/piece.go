@@ -145,7 +145,7 @@ func (c *Column) Price(q *distance.Query, queries int, waves *profile.NearWaves)
 	if c.Sieves(&a, waves) {
 		took = min(took, c.sieved(n, waves))
 	}
-	hits, turns := min(c.Of.Hits(q), float64(c.hits(q))), 1.
+	hits, turns := min(c.Of.ExpectedHits(q), float64(c.hits(q))), 1.
 	for places := float64(waves.Places); places < hits; places *= float64(waves.MorePlaces) {
 		turns++ // it is asked again
 	}

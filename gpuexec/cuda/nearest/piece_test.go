@@ -328,7 +328,7 @@ func TestManyHitsAreDear(t *testing.T) {
 	column := NewColumn(c, run.Tiles{End: 1})
 	price := func(kilometres float64) (ns, hits float64) {
 		q := &distance.Query{Column: c, K: 65_536, Most: c.Metric.Within(kilometres * 1000)}
-		return float64(column.Price(q, 64, waves)), c.Hits(q)
+		return float64(column.Price(q, 64, waves)), c.ExpectedHits(q)
 	}
 	few, none := price(.001)
 	all, most := price(30_000)
@@ -343,7 +343,7 @@ func TestManyHitsAreDear(t *testing.T) {
 	if want := (turns-1)*scan/64 + waves.Hit*(most-none); math.Abs(all-few-want) > 2+.01*want {
 		t.Errorf("within all of the earth, with %v hits, a scan takes %v ns more than within a metre; want %v", most, all-few, want)
 	}
-	if q := (&distance.Query{Column: c, K: 10, Most: math.Inf(1)}); c.Hits(q) != 0 {
-		t.Errorf("without a radius %v hits are within it", c.Hits(q))
+	if q := (&distance.Query{Column: c, K: 10, Most: math.Inf(1)}); c.ExpectedHits(q) != 0 {
+		t.Errorf("without a radius %v hits are within it", c.ExpectedHits(q))
 	}
 }
