@@ -15,8 +15,8 @@ import (
 	"github.com/geniemq/geniemq/index/load"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/postings/single"
-	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/verify"
+	"github.com/geniemq/geniemq/internal/testkit/jsonlines"
 	"github.com/geniemq/geniemq/internal/testkit/onebyone"
 	"github.com/geniemq/geniemq/internal/testkit/raced"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
@@ -61,7 +61,7 @@ func recordsFile(t testing.TB) []byte {
 		fmt.Fprintf(&lines, `{"k":"k%d","n":%d,"many":[%d,%d],"exact":%d,"day":"2024-01-%02d","c":"%c","b":%v,"t":"red red %s shoes","s":"ab%d","e":["x","%c"],"tree":"{a{%c}{b}}","graph":{"labels":["a","%c"],"edges":[[0,1]]},"p":{"i":%d}}`+"\n",
 			i, i%11, i%5, i%3, i%4, 1+i%28, 'a'+i%5, i%2 == 0, []string{"old", "new", "fast"}[i%3], i%6, 'a'+i%7, 'a'+i%3, 'a'+i%4, i)
 	}
-	return builtOf(t, `
+	return jsonlines.Build(t, `
 name: r
 key: k
 columns:
@@ -92,7 +92,7 @@ func vectorsFile(t testing.TB) []byte {
 		}
 		fmt.Fprintf(&lines, `{"v":[%d,%d,1.5],"u":[%d,%d],"w":[%d,-2,0.25],"g":[%d],"r":[%d,%d],"m":["x","y%d"],"c":"c%d"}`+"\n", i%11, i%7, i%256, i%5, i%13-6, i, i%17, i%19, i%4, i%3)
 	}
-	return builtOf(t, `
+	return jsonlines.Build(t, `
 name: r
 columns:
 - {name: v, type: vector, dims: 3, functions: 4, width: 3, reach: 1, buckets: 8, store: true}
@@ -103,35 +103,6 @@ columns:
 - {name: m, type: set, minhash: 4, store: true}
 - {name: c, type: category}
 `, lines.String())
-}
-
-// builtOf is an index of JSON lines.
-func builtOf(t testing.TB, schemaText, lines string) []byte {
-	t.Helper()
-	s, err := index.Builtin().ParseSchema([]byte(schemaText))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := load.NewReader(strings.NewReader(lines), "r.jsonl", s, load.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	next, err := index.Builtin().Learn(s, func(rec *schema.Record) error { return r.Next(rec) }, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := onebyone.NewObjects(s, index.BuilderOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := o.AddAll(t.Context(), index.Source{Next: next}); err != nil {
-		t.Fatal(err)
-	}
-	data, err := o.Bytes(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
 }
 
 // recordQueries ask all columns in all forms, of both files.

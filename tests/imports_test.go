@@ -240,6 +240,7 @@ var rules = map[string]rule{
 	"bench/export":                 {[]string{"gpuexec", "internal/spread"}, nil},
 	"bench/sets":                   {[]string{"index", "index/metric", "index/nearest", "index/schema", "internal/spread"}, nil},
 	"internal/testkit/generated":   {nil, nil},
+	"internal/testkit/jsonlines":   {[]string{"index", "index/load", "index/schema"}, nil},
 	// Builds releases; no part of geniemq.
 	"internal/release": {nil, nil},
 }

@@ -1,49 +1,22 @@
 package generation
 
 import (
-	"errors"
-	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/index/load"
-	"github.com/geniemq/geniemq/index/schema"
 	"github.com/geniemq/geniemq/index/store"
+	"github.com/geniemq/geniemq/internal/testkit/jsonlines"
 )
 
 // generationOf is a generation of an index of a few records by a schema, not loaded.
 func generationOf(t *testing.T, text string) *generation {
 	t.Helper()
-	s, err := index.Builtin().ParseSchema([]byte("name: n\n" + text))
-	if err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
 	lines := strings.Repeat(`{"t":"red shoes","c":"5","n":4,"s":"ab1","e":["x","y"],"v":[1,2,3],"tree":"{a{b}}","d":"2024-05-17","b":true}`+"\n"+`{"v":[3,1,2],"t":"hat"}`+"\n", 40)
-	r, err := load.NewReader(strings.NewReader(lines), "n.jsonl", s, load.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	next, err := index.Builtin().Learn(s, func(rec *schema.Record) error {
-		err := r.Next(rec)
-		if errors.Is(err, io.EOF) {
-			return io.EOF
-		}
-		return err
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := index.NewObjects(s, index.BuilderOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := o.AddAll(t.Context(), index.Source{Next: next}); err != nil {
-		t.Fatal(err)
-	}
 	path := filepath.Join(t.TempDir(), "n.gmq")
-	if err := o.WriteFile(t.Context(), path, nil); err != nil {
+	if err := os.WriteFile(path, jsonlines.Build(t, "name: n\n"+text, lines), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	g, err := open(path, "", index.Builtin(), 0, store.Effort{})

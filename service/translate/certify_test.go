@@ -2,48 +2,23 @@ package translate
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/index/load"
-	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/testkit/jsonlines"
 	"github.com/geniemq/geniemq/wire"
 )
 
 // TestCertifyLimitOfMeasures: a query whose proof may take more than certify-limit is refused before it runs, by each measure that can prove anything: to the
 // tick. Without certify, and without a limit, it is not.
 func TestCertifyLimitOfMeasures(t *testing.T) {
-	s, err := index.Builtin().ParseSchema([]byte("name: n\ncolumns: [{name: t, type: text}, {name: e, type: set}, {name: s, type: string}, {name: v, type: vector, functions: 6}, " +
-		"{name: tree, type: tree}, {name: graph, type: graph}]"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var lines strings.Builder
 	for i := range 300 {
 		fmt.Fprintf(&lines, `{"t":"red shoes %d","e":["x","%d"],"s":"ab%d","v":[%d,2,3],"tree":"{a{b}{c%d}}","graph":{"labels":["a","b"],"edges":[[0,1]]}}`+"\n", i%7, i%5, i, i, i%3)
 	}
-	r, err := load.NewReader(strings.NewReader(lines.String()), "n.jsonl", s, load.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	next, err := index.Builtin().Learn(s, func(rec *schema.Record) error { return r.Next(rec) }, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := index.NewObjects(s, index.BuilderOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := o.AddAll(t.Context(), index.Source{Next: next}); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "n.gmq")
-	if err := o.WriteFile(t.Context(), path, nil); err != nil {
-		t.Fatal(err)
-	}
-	x, err := index.Open(path)
+	x, err := index.OpenBytes(jsonlines.Build(t, "name: n\ncolumns: [{name: t, type: text}, {name: e, type: set}, {name: s, type: string}, {name: v, type: vector, functions: 6}, "+
+		"{name: tree, type: tree}, {name: graph, type: graph}]", lines.String()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,8 +11,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/cpu"
 	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/index/load"
-	"github.com/geniemq/geniemq/index/schema"
+	"github.com/geniemq/geniemq/internal/testkit/jsonlines"
 	"github.com/geniemq/geniemq/service/translate"
 	"github.com/geniemq/geniemq/wire"
 )
@@ -28,35 +27,12 @@ type asked struct {
 // build makes an index of a schema and lines of JSON.
 func build(t *testing.T, text string, lines ...string) *asked {
 	t.Helper()
-	s, err := index.Builtin().ParseSchema([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := load.NewReader(strings.NewReader(strings.Join(lines, "\n")+"\n"), "n.jsonl", s, load.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	next, err := index.Builtin().Learn(s, func(rec *schema.Record) error { return r.Next(rec) }, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := index.NewObjects(s, index.BuilderOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := o.AddAll(t.Context(), index.Source{Next: next}); err != nil {
-		t.Fatal(err)
-	}
-	file, err := o.Bytes(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, err := index.OpenBytes(file)
+	x, err := index.OpenBytes(jsonlines.Build(t, text, strings.Join(lines, "\n")+"\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	a := &asked{t: t, x: x}
-	if a.translator, err = translate.New(s.Name, x, 0); err != nil {
+	if a.translator, err = translate.New("n", x, 0); err != nil {
 		t.Fatal(err)
 	}
 	engine := cpu.New(gpuexec.CPUOptions{Workers: 1})
