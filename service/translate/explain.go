@@ -6,9 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index/postings"
-	"github.com/geniemq/geniemq/index/postings/single"
 	"github.com/geniemq/geniemq/index/schema"
 )
 
@@ -18,7 +16,7 @@ const (
 	maxExplainedHits   = 20
 	maxExplainedSpans  = 3072 // of all items that are told: 20 hits each of as many queries as a message may have explained are looked up within its bound of lookups
 	maxExplainedValues = 8    // of an item
-	maxListed          = 4096 // keywords whose lists are added up
+	maxListed          = 4096 // keywords of an item whose lists are added up
 	maxName            = 80   // bytes of a name or value
 	// explainedBytes is what an explanation takes at most, encoded: where it would take more, fewer items are told.
 	explainedBytes = 64 << 10
@@ -150,8 +148,9 @@ func (e *Translator) explain(q *Query, engine string) json.RawMessage {
 		x.Presences = append(x.Presences, ExplainedPresence{clipped(e.queries.ColumnOf(int(p.Attr))), p.Weight, p.Missing})
 	}
 	x.HitsMore = max(0, len(a.Hits)-maxExplainedHits)
+	l := e.lookUp(&m.query, a.Hits[:len(a.Hits)-x.HitsMore])
 	for most := uint32(maxExplainedItems); ; most /= 2 {
-		e.explainItems(&x, m, a, most)
+		l.explain(&x, most)
 		text, err := json.Marshal(&x)
 		switch {
 		case err == nil && len(text) <= explainedBytes:
@@ -162,38 +161,12 @@ func (e *Translator) explain(q *Query, engine string) json.RawMessage {
 	}
 }
 
-// explainItems explains the items of a query, by so many entries, and what they counted for its hits.
-func (e *Translator) explainItems(x *Explanation, m *More, a *gpuexec.Answer, most uint32) {
-	t := e.tellItems(&m.query, most)
-	x.Items, x.Hits = x.Items[:0], x.Hits[:0]
-	x.ItemsMore, x.MoreColumns = t.more, t.columns
-	for _, one := range t.entries {
-		x.Items = append(x.Items, e.explainEntry(&m.query, one))
-	}
-	counter := single.Counter{Lists: e.index.Lists, Query: &m.query}
-	for _, hit := range a.Hits[:len(a.Hits)-x.HitsMore] {
-		one := ExplainedHit{ID: hit.ID, Count: hit.Count}
-		explainHit(&one, &m.query, &t, &counter)
-		x.Hits = append(x.Hits, one)
-	}
-}
-
-// explainEntry explains items that are told together.
-func (e *Translator) explainEntry(m *postings.MatchQuery, one entry) ExplainedItem {
-	x := e.explainItem(m, m.Items[one.first])
-	x.First, x.Items = one.first, one.end-one.first
-	for _, item := range m.Items[one.first+1 : one.end] {
-		other := e.explainItem(m, item)
-		x.Keywords, x.Objects, x.AtLeast = x.Keywords+other.Keywords, x.Objects+other.Objects, x.AtLeast || other.AtLeast
-	}
-	return x
-}
-
 // explainItem explains an item.
 func (e *Translator) explainItem(m *postings.MatchQuery, item postings.Item) ExplainedItem {
 	attr := int(item.Attr)
 	a := e.index.Attribute(attr)
 	x := ExplainedItem{Column: clipped(e.queries.ColumnOf(attr)), Weight: item.Weight, Of: a.Keywords, By: e.keywordsOf(a)}
+	listed := 0
 	for _, s := range m.ItemSpans(item) {
 		x.Keywords += uint64(s.Hi - s.Lo)
 		if a.Type == schema.Number && s.Hi > s.Lo && len(x.Values) < maxExplainedValues {
@@ -203,10 +176,11 @@ func (e *Translator) explainItem(m *postings.MatchQuery, item postings.Item) Exp
 			if a.Type != schema.Number && x.By != "hash" && len(x.Values) < maxExplainedValues {
 				x.Values = append(x.Values, clipped(e.index.KeywordName(attr, keyword)))
 			}
-			if keyword-s.Lo == maxListed {
+			if listed == maxListed {
 				x.AtLeast = true
 				break
 			}
+			listed++
 			x.Objects += uint64(e.index.Frequency(attr, keyword))
 		}
 	}

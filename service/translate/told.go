@@ -2,7 +2,9 @@ package translate
 
 import (
 	"slices"
+	"strings"
 
+	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index/postings"
 	"github.com/geniemq/geniemq/index/postings/single"
 	"github.com/geniemq/geniemq/index/schema"
@@ -93,30 +95,92 @@ func fair(wanted []uint32, most uint32) uint32 {
 	return ^uint32(0)
 }
 
-// explainHit says what counted for a hit.
-func explainHit(hit *ExplainedHit, m *postings.MatchQuery, t *told, counter *single.Counter) {
-	rest := uint64(hit.Count)
-	for i, one := range t.entries {
-		c := Counts{Item: i}
-		for _, item := range m.Items[one.first:one.end] {
-			n := counter.Times(item, hit.ID)
-			c.Times += n
-			c.Count += uint64(n) * uint64(item.Weight)
+// lookedUp is what was looked up of the entries of a query. An explanation that is too long is told again with fewer entries, which were all among those before:
+// so each is looked up once, which is what admission counts.
+type lookedUp struct {
+	e       *Translator
+	m       *postings.MatchQuery
+	counter single.Counter
+	hits    []ExplainedHit        // without items: More is all that presences did not count
+	items   map[int]ExplainedItem // by the first item of the entry
+	counts  map[entryOfHit]Counts
+}
+
+// lookUp begins an explanation of hits.
+func (e *Translator) lookUp(m *postings.MatchQuery, hits []gpuexec.Hit) *lookedUp {
+	l := &lookedUp{e: e, m: m, counter: single.Counter{Lists: e.index.Lists, Query: m}, items: make(map[int]ExplainedItem), counts: make(map[entryOfHit]Counts)}
+	for _, hit := range hits {
+		one := ExplainedHit{ID: hit.ID, Count: hit.Count, More: uint64(hit.Count)}
+		for i, p := range m.Presences {
+			if l.counter.Holds(p, hit.ID) {
+				one.Presences = append(one.Presences, i)
+				one.More -= min(one.More, uint64(p.Weight))
+			}
 		}
-		if c.Times > 0 {
-			hit.Items = append(hit.Items, c)
-			rest -= min(rest, c.Count)
+		l.hits = append(l.hits, one)
+	}
+	return l
+}
+
+// entryOfHit is an entry, by its first item, and a hit.
+type entryOfHit struct {
+	first int
+	hit   uint32
+}
+
+// explain explains the items of the query, by at most so many entries, and what they counted for the hits.
+func (l *lookedUp) explain(x *Explanation, most uint32) {
+	t := l.e.tellItems(l.m, most)
+	x.Items, x.Hits = x.Items[:0], x.Hits[:0]
+	x.ItemsMore, x.MoreColumns = t.more, t.columns
+	for _, one := range t.entries {
+		x.Items = append(x.Items, l.item(one))
+	}
+	for _, hit := range l.hits {
+		for i, one := range t.entries {
+			if c := l.count(one, hit.ID); c.Times > 0 {
+				c.Item = i
+				hit.Items = append(hit.Items, c)
+				hit.More -= min(hit.More, c.Count)
+			}
 		}
-	}
-	for i, p := range m.Presences {
-		if counter.Holds(p, hit.ID) {
-			hit.Presences = append(hit.Presences, i)
-			rest -= min(rest, uint64(p.Weight))
+		if t.more == 0 {
+			hit.More = 0
 		}
+		x.Hits = append(x.Hits, hit)
 	}
-	if t.more > 0 {
-		hit.More = rest
+}
+
+// item explains the items of an entry together.
+func (l *lookedUp) item(one entry) ExplainedItem {
+	x, known := l.items[one.first]
+	if known {
+		return x
 	}
+	x = l.e.explainItem(l.m, l.m.Items[one.first])
+	x.First, x.Items = one.first, one.end-one.first
+	for _, item := range l.m.Items[one.first+1 : one.end] {
+		other := l.e.explainItem(l.m, item)
+		x.Keywords, x.Objects, x.AtLeast = x.Keywords+other.Keywords, x.Objects+other.Objects, x.AtLeast || other.AtLeast
+	}
+	l.items[one.first] = x
+	return x
+}
+
+// count is what an entry counted for a hit.
+func (l *lookedUp) count(one entry, hit uint32) Counts {
+	at := entryOfHit{one.first, hit}
+	c, known := l.counts[at]
+	if known {
+		return c
+	}
+	for _, item := range l.m.Items[one.first:one.end] {
+		n := l.counter.Times(item, hit)
+		c.Times += n
+		c.Count += uint64(n) * uint64(item.Weight)
+	}
+	l.counts[at] = c
+	return c
 }
 
 // clipped is the beginning of a long name.
@@ -124,5 +188,5 @@ func clipped(name string) string {
 	if len(name) <= maxName {
 		return name
 	}
-	return name[:maxName] + "…"
+	return strings.ToValidUTF8(name[:maxName], "") + "…" // not half a character
 }
