@@ -162,25 +162,28 @@ func (l *laneTest) next(words []uint64, from int) int {
 }
 
 // revisit looks at the counters of the postings again and clears them as it goes; an object that comes again
-// counts 0 then and is not offered twice. The threshold is that of before the tile: within it ids do not ascend.
+// counts 0 then and is not offered twice.
 func (c *array[C]) revisit(g *topk.Gate, p tilePass, runs []listRun, rare []uint32, base uint32) {
 	t := g.Threshold()
 	for _, r := range runs {
-		revisit(g, p, c, r.ids, t, base)
+		t = revisit(g, p, c, r.ids, t, base)
 	}
 	var one [1]uint16
 	for _, posting := range rare {
 		one[0] = uint16(posting >> 16)
-		revisit(g, p, c, one[:], t, base)
+		t = revisit(g, p, c, one[:], t, base)
 	}
 }
 
-func revisit[C uint8 | uint16 | uint32](g *topk.Gate, p tilePass, c *array[C], ids []uint16, t uint64, base uint32) {
+// revisit offers those of the ids that have counts of at least t, and returns what t is then. Within a tile ids do not ascend, so one that comes later
+// may precede another of its count: what has risen is the count of which there are enough, not that of the threshold.
+func revisit[C uint8 | uint16 | uint32](g *topk.Gate, p tilePass, c *array[C], ids []uint16, t uint64, base uint32) uint64 {
 	for _, id := range ids {
 		count := c[id]
 		c[id] = 0
-		if uint64(count) >= t && p.has(id) {
-			g.Offer(topk.NewEntry(uint32(count), base+uint32(id)))
+		if uint64(count) >= t && p.has(id) && g.Offer(topk.NewEntry(uint32(count), base+uint32(id))) {
+			t = g.Threshold() - 1
 		}
 	}
+	return t
 }

@@ -60,10 +60,10 @@ func (g *Gate) Threshold() uint64 {
 }
 
 // Offer stores an entry unless it is certain not to be among the best k. It reports whether the threshold rose.
-func (g *Gate) Offer(e Entry) bool {
-	if e <= g.floor {
-		return false
-	}
+func (g *Gate) Offer(e Entry) bool { return e > g.floor && g.store(e) }
+
+// store is the part of Offer that few entries come to: so the rest is small enough to be inlined.
+func (g *Gate) store(e Entry) bool {
 	g.Passed++
 	if len(g.entries) == cap(g.entries) {
 		g.entries = slices.Grow(g.entries, min(max(len(g.entries), slack), g.limit-len(g.entries)))
