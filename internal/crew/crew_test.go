@@ -59,27 +59,6 @@ func TestCrew(t *testing.T) {
 	}
 }
 
-// Each piece of work is done though nothing follows it, also one that comes just when the last member is about to leave.
-func TestNothingIsLeft(t *testing.T) {
-	var done atomic.Int64
-	c := crew.New(1, 1, func(int) { done.Add(1) })
-	for n := range 200_000 {
-		for range n % 64 { // the member finds nothing, and leaves
-			done.Load()
-		}
-		c.Put(n)
-		for tries := 0; done.Load() <= int64(n); tries++ {
-			if tries > 1000 {
-				runtime.Gosched()
-			}
-			if tries > 20_000_000 && c.Waiting() > 0 {
-				t.Fatalf("nobody does piece %d", n)
-			}
-		}
-	}
-	c.Drain()
-}
-
 // Who gives waits for room and for nothing else, and no longer than it wants to.
 func TestRoom(t *testing.T) {
 	release := make(chan struct{})

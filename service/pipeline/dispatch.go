@@ -201,7 +201,7 @@ func (d *dispatcher) cut(open bool) (wake time.Time) {
 		}
 		x := d.free[len(d.free)-1] // whose memory was used last
 		d.free = d.free[:len(d.free)-1]
-		d.ended.Go(func() { x.execute(batch) })
+		d.executing.Put(execution{x, batch})
 	}
 	return wake
 }

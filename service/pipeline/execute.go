@@ -26,8 +26,15 @@ type executor struct {
 	later   func(*task)  // takes what the allowance does not suffice for
 }
 
-// execute runs a batch.
-func (x *executor) execute(batch batcher.Batch[*task]) {
+// execution is a batch and who executes it.
+type execution struct {
+	*executor
+	batch batcher.Batch[*task]
+}
+
+// execute runs the batch.
+func (e execution) execute() {
+	x, batch := e.executor, e.batch
 	debug.SetPanicOnFault(true) // of reading an index whose file was cut off; see fileWatch
 	if len(batch.Items) > 1 || !batch.Items[0].request.probe {
 		x.metrics.Batch(len(batch.Items), batch.Reason.String())

@@ -22,7 +22,7 @@ import (
 
 // Pipeline takes the messages of one index from intake to answer. Its stages run in goroutines of their own and
 // hand requests on through queues, so that while the engine runs batch n, batch n+1 is decoded and gathered
-// and the answers of n-1 are encoded and published. A stage has goroutines while it has something to do (crew.Crew); only the
+// and the answers of n-1 are encoded and published. A stage has goroutines while it is used (crew.Crew); only the
 // dispatcher has one always, so that an index that nobody asks costs next to nothing:
 //
 //	stored ─► decoders ─┐                            ┌─► executor ─┐   ┌─► responders ─► stream
@@ -97,7 +97,9 @@ type Pipeline struct {
 	passed         atomic.Int64   // and those that have left decoding, one way or the other, or were not given after all
 	look           bell.Bell      // wakes the dispatcher when a lane has room again or a request will not come
 	idle           chan *executor // those that have no batch; has room for all
-	ended          sync.WaitGroup // dispatcher, executors and turns
+	executing      *crew.Crew[execution]
+	dispatching    sync.WaitGroup // the dispatcher
+	turning        sync.WaitGroup // turns
 	requests       sync.WaitGroup // that are not done
 	outside        sync.WaitGroup // requests that are made and not in the pipeline yet
 

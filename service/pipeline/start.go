@@ -10,6 +10,7 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/internal/bell"
+	"github.com/geniemq/geniemq/internal/crew"
 	"github.com/geniemq/geniemq/service/admission"
 	"github.com/geniemq/geniemq/service/translate"
 	"github.com/geniemq/geniemq/wire"
@@ -62,11 +63,12 @@ func New(x *index.Index, enc *translate.Translator, searcher gpuexec.Searcher, o
 	p.estimates = newWorkEstimates()
 	p.background = newTurns(p, opts.Cores)
 	p.prober = newProber(p, opts.Answered)
+	p.executing = crew.New(executors, executors, execution.execute)
 	for range executors {
 		p.idle <- &executor{Pipeline: p, later: p.background.put}
 	}
 	d := p.newDispatcher(batcher.Options{MaxItems: opts.BatchSize, MaxCost: capacity.BatchBytes, Linger: opts.Linger})
-	p.ended.Go(d.run)
+	p.dispatching.Go(d.run)
 	return p
 }
 
@@ -145,7 +147,9 @@ func (p *Pipeline) Drain() {
 		l.decoders.Drain()
 		close(l.ready)
 	}
-	p.ended.Wait()
+	p.dispatching.Wait()
+	p.executing.Drain()
+	p.turning.Wait()
 	for _, l := range all {
 		l.responders.Drain()
 	}

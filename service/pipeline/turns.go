@@ -94,7 +94,7 @@ func (b *turns) add(r *Request, tasks []*task) {
 func (b *turns) begin() {
 	if !b.running {
 		b.running = true
-		b.ended.Go(b.run) // by dispatcher or executors, which are counted
+		b.turning.Go(b.run) // by dispatcher or executors, which end before these are waited for
 	}
 }
 
