@@ -18,7 +18,7 @@ import (
 )
 
 // What of the driver is not taken from gorgonia.org/cu: launches, memory and modules; see shim.h. All functions must
-// be called on a thread to which a context is bound (cudaThread).
+// be called on a thread to which a context is bound (binding).
 
 // driverStatus returns an error that wraps ErrNoCUDA unless there is a driver with a device.
 func driverStatus() error {

@@ -6,6 +6,7 @@ package device
 
 import (
 	"errors"
+	"sync"
 
 	"gorgonia.org/cu"
 
@@ -17,9 +18,9 @@ import (
 
 // An Engine searches on a GPU. Who owns what:
 //
-//   - The engine owns the device's primary context, the kernels (loaded), the memory budget and the lanes. It has a
-//     thread of its own for loading and freeing.
-//   - A lane is what one batch in flight needs: an OS thread, a stream, and an arena of device memory and
+//   - The engine owns the device's primary context, the kernels (loaded), the memory budget and the lanes. It
+//     loads and frees one thing at a time.
+//   - A lane is what one batch in flight needs: a stream, and an arena of device memory and
 //     pinned host memory, all allocated when the engine is opened. While a batch runs nothing is allocated on the device. Who
 //     gets one says turns.Pool.
 //   - A searcher owns the resident form of one index (resident).
@@ -69,13 +70,13 @@ type Engine struct {
 	opts    gpuexec.CUDAOptions
 	device  cu.Device
 	context cu.CUContext
-	thread  *thread
 	kernels *loaded
 
 	lanes turns.Pool[*lane]
 	all   []*lane // of the pool
 
-	uploader *uploader // of the thread
+	loading  sync.Mutex // held to load and to free
+	uploader *uploader
 
 	limits plan.Limits // of what is loaded, besides the memory (tests)
 }
@@ -111,10 +112,7 @@ func (e *Engine) open(images map[string][]byte) error {
 	if e.context, err = e.device.RetainPrimaryCtx(); err != nil {
 		return deviceError("opening the device", err)
 	}
-	if e.thread, err = startThread(e.context); err != nil {
-		return err
-	}
-	err = e.thread.do(func() error {
+	err = e.do(func() error {
 		free, _, err := cu.MemInfo()
 		if err != nil {
 			return deviceError("asking for the device's memory", err)
@@ -130,6 +128,13 @@ func (e *Engine) open(images map[string][]byte) error {
 		return err
 	}
 	return e.openLanes()
+}
+
+// do executes work on the device, one at a time.
+func (e *Engine) do(work func() error) error {
+	e.loading.Lock()
+	defer e.loading.Unlock()
+	return binding(e.context).do(work)
 }
 
 // defaults fills the options that are not given, for a device with so much free memory, and makes the budget of it.
@@ -175,10 +180,9 @@ func (e *Engine) close() error {
 		errs = append(errs, l.close())
 	}
 	e.all = nil
-	if e.thread != nil {
-		errs = append(errs, e.thread.do(func() error { return e.uploader.close() }))
-		e.thread.stop()
-		e.thread = nil
+	if e.uploader != nil {
+		errs = append(errs, e.do(func() error { return e.uploader.close() }))
+		e.uploader = nil
 	}
 	if e.context != (cu.CUContext{}) {
 		e.context = cu.CUContext{}

@@ -32,22 +32,22 @@ func (e *Engine) Untried() bool        { return e.opts.Untried }
 
 // Kernel finds a kernel of a module; Constant reads a number of one.
 func (e *Engine) Kernel(module, name string, threads, shared int) (f Function, err error) {
-	return f, e.thread.do(func() error {
+	return f, e.do(func() error {
 		f, err = e.kernels.modules.by[module].function(name, threads, shared)
 		return deviceError("finding kernel "+name, err)
 	})
 }
 func (e *Engine) Constant(module, name string) (n int, err error) {
-	return n, e.thread.do(func() error {
+	return n, e.do(func() error {
 		value, err := e.kernels.modules.by[module].constant(name)
 		n = int(value)
 		return deviceError("reading "+name, err)
 	})
 }
 
-// OnLane calls work with a lane, on its thread, once one is free.
+// OnLane calls work with a lane, bound to its device, once one is free.
 func (e *Engine) OnLane(ctx context.Context, work func(l *Lane) error) error {
-	return e.lanes.With(ctx, false, func(l *lane) error { return l.thread.do(func() error { return work(l) }) })
+	return e.lanes.With(ctx, false, func(l *lane) error { return l.device.do(func() error { return work(l) }) })
 }
 
 // Execute copies what encode fills to the beginning of the arena, executes what record records, and returns a part of the arena, which holds until the lane is used again.
@@ -69,16 +69,16 @@ func (l *lane) Execute(op string, t *gpuexec.Trace, in int64, encode func(in []b
 // mark records that a stage begins.
 func (l *lane) mark(s stage) { l.timing.mark(&l.steps, s) }
 
-// Memory is what a family has on the device, of its engine's thread.
+// Memory is what a family has on the device, made and freed in turn with what else the engine has.
 type Memory struct {
 	engine *Engine
 	own    owned
 }
 
-// NewMemory calls fill with memory that is empty, on the engine's thread. After an error there is none.
+// NewMemory calls fill with memory that is empty, bound to the device. After an error there is none.
 func (e *Engine) NewMemory(fill func(m *Memory) error) (*Memory, error) {
 	m := &Memory{engine: e}
-	if err := e.thread.do(func() error { return fill(m) }); err != nil {
+	if err := e.do(func() error { return fill(m) }); err != nil {
 		return nil, errors.Join(err, m.Free())
 	}
 	return m, nil
@@ -112,5 +112,5 @@ func (m *Memory) Read(op string, from abi.Pointer, bytes int) ([]byte, error) {
 
 // Free gives all of it back.
 func (m *Memory) Free() error {
-	return m.engine.thread.do(func() error { return deviceError("freeing the memory of a family", m.own.close()) })
+	return m.engine.do(func() error { return deviceError("freeing the memory of a family", m.own.close()) })
 }

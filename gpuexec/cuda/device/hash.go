@@ -25,7 +25,7 @@ const (
 // kernels read what index/lsh/block reads, and compute as it says. It implements lsh.Hasher.
 type hasher struct {
 	engine  *Engine
-	own     owned // of the tables, made on the engine's thread
+	own     owned // of the tables
 	tables  abi.Hash
 	kernel  function
 	slots   chan *hashSlot
@@ -33,9 +33,9 @@ type hasher struct {
 	release func() // of the memory budget
 }
 
-// hashSlot is what one call has: a thread, a stream and memory on both sides.
+// hashSlot is what one call has: a stream and memory on both sides.
 type hashSlot struct {
-	thread            *thread
+	device            binding
 	own               owned
 	stream            cu.Stream
 	done              cu.Event
@@ -79,7 +79,7 @@ func (h *hasher) open(f *lsh.Functions) (err error) {
 	if h.release, err = e.Host.Budget.Reserve(gpuexec.Holding{Owner: "engine", Form: "hash functions", Bytes: bytes}); err != nil {
 		return err
 	}
-	err = e.thread.do(func() error {
+	err = e.do(func() error {
 		for _, a := range arrays {
 			*a.to = h.own.memory(abi.Units(len(a.bytes)) * abi.UnitBytes)
 			if h.own.err != nil {
@@ -108,12 +108,8 @@ func (h *hasher) open(f *lsh.Functions) (err error) {
 
 // newHashSlot makes a slot, which is to be closed after an error too if there is one.
 func newHashSlot(e *Engine) (*hashSlot, error) {
-	thread, err := startThread(e.context)
-	if err != nil {
-		return nil, err
-	}
-	s := &hashSlot{thread: thread}
-	return s, thread.do(func() error {
+	s := &hashSlot{device: binding(e.context)}
+	return s, s.device.do(func() error {
 		s.stream, s.done = s.own.stream(urgent), s.own.event(cu.BlockingSyncEvent|cu.DisableTiming)
 		s.in, s.out = s.own.pinned(hashIn), s.own.pinned(hashOut)
 		s.vectors, s.keywords = s.own.memory(hashIn), s.own.memory(hashOut)
@@ -122,9 +118,7 @@ func newHashSlot(e *Engine) (*hashSlot, error) {
 }
 
 func (s *hashSlot) close() error {
-	err := s.thread.do(func() error { return deviceError("freeing the memory of hashing", s.own.close()) })
-	s.thread.stop()
-	return err
+	return s.device.do(func() error { return deviceError("freeing the memory of hashing", s.own.close()) })
 }
 
 // Hash implements lsh.Hasher.
@@ -136,7 +130,7 @@ func (h *hasher) Hash(dst []uint32, vectors []float32, asked int) error {
 	if most == 0 {
 		return fmt.Errorf("hashing on a device: %d keywords of a vector are more than it takes", width)
 	}
-	return s.thread.do(func() error {
+	return s.device.do(func() error {
 		for len(vectors) > 0 {
 			n := min(most, len(vectors)/dim)
 			h.record(s, vectors[:n*dim], n, asked)
@@ -173,7 +167,7 @@ func (h *hasher) Close() error {
 		errs = append(errs, s.close())
 	}
 	h.all = nil
-	errs = append(errs, h.engine.thread.do(func() error { return deviceError("freeing hash functions", h.own.close()) }))
+	errs = append(errs, h.engine.do(func() error { return deviceError("freeing hash functions", h.own.close()) }))
 	if h.release != nil {
 		h.release()
 		h.release = nil

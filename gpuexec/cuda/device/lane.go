@@ -15,14 +15,14 @@ import (
 	"github.com/geniemq/geniemq/gpuexec/run"
 )
 
-// A lane executes one batch at a time. It is a thread, a stream and an arena, the memory of a batch, made once when the engine
+// A lane executes one batch at a time. It is a stream and an arena, the memory of a batch, made once when the engine
 // is opened: while a batch runs nothing is allocated on the device. It knows nothing of the batch that runs on it beyond the
 // steps that are recorded for it; what these are, plan.Piece and the launcher say.
 //
-// Whoever has it from the turns.Pool has it alone, and does everything on its thread.
+// Whoever has it from the turns.Pool has it alone, and does everything bound to its device.
 type lane struct {
 	own    owned
-	thread *thread
+	device binding
 	stream cu.Stream
 	done   cu.Event
 
@@ -42,12 +42,8 @@ const (
 )
 
 func newLane(e *Engine) (*lane, error) {
-	thread, err := startThread(e.context)
-	if err != nil {
-		return nil, err
-	}
-	l := &lane{thread: thread, bytes: e.opts.BatchMemory, policy: plan.Policy{Profile: e.kernels.Profile}}
-	err = thread.do(func() error {
+	l := &lane{device: binding(e.context), bytes: e.opts.BatchMemory, policy: plan.Policy{Profile: e.kernels.Profile}}
+	err := l.device.do(func() error {
 		l.stream, l.done = l.own.stream(urgent), l.own.event(cu.BlockingSyncEvent|cu.DisableTiming)
 		l.arena, l.in, l.out = l.own.memory(l.bytes), l.own.pinned(inBytes), l.own.pinned(outBytes)
 		return l.own.err
@@ -59,11 +55,9 @@ func newLane(e *Engine) (*lane, error) {
 }
 
 func (l *lane) close() error {
-	err := l.thread.do(func() error {
+	return l.device.do(func() error {
 		return deviceError("freeing the memory of a batch", l.own.close(), l.timing.close())
 	})
-	l.thread.stop()
-	return err
 }
 
 // room is the memory that a batch has here.
@@ -72,7 +66,7 @@ func (l *lane) room() plan.Room { return plan.Room{Arena: l.bytes, In: inBytes, 
 // match executes a batch on an index, piece after piece.
 func (l *lane) match(ctx context.Context, r *resident, b *plan.Batch, timed *gpuexec.Trace) error {
 	b.Executes(l.policy, l.room(), timed.Counted())
-	return l.thread.do(func() error {
+	return l.device.do(func() error {
 		for {
 			l.begin(timed)
 			p := b.Next()
@@ -108,7 +102,7 @@ func (l *lane) decode(ctx context.Context, b *plan.Batch, timed *gpuexec.Trace) 
 
 // scan executes jobs, which are ordered by classes, in pieces that fit. One that does not fit alone is left to the host.
 func (l *lane) scan(ctx context.Context, r *resident, jobs []*run.ScanJob, timed *gpuexec.Trace) error {
-	return l.thread.do(func() error {
+	return l.device.do(func() error {
 		for len(jobs) > 0 {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)

@@ -24,7 +24,7 @@ import (
 // driverFree is the memory of the device that the driver has left, whatever the engine believes.
 func driverFree(t testing.TB, e *Engine) (free int64) {
 	t.Helper()
-	err := e.thread.do(func() (err error) {
+	err := e.do(func() (err error) {
 		free, _, err = cu.MemInfo()
 		return err
 	})

@@ -18,7 +18,7 @@ import (
 // that says where. The postings lie as in the file but for the order of ids within a list. Everything of a
 // tile lies together, so a part of an index is one contiguous copy. Beside the parts lie the lists of rare keywords.
 //
-// It runs on the engine's thread. What there is after an error, resident.free frees.
+// It runs bound to the device. What there is after an error, resident.free frees.
 type loader struct {
 	*resident
 	plan.Placement

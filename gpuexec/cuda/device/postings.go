@@ -94,7 +94,7 @@ func (m *matcher) load(ctx context.Context, h *run.Host, own run.Extent, later [
 		IndexBytes: p.DeviceBytes(), DeviceBytes: p.DeviceBytes(), Parts: p.PartsOfBatch(), Form: p.Description(),
 	}
 	m.resident = &resident{kernels: e.kernels}
-	return e.thread.do(func() error { return m.resident.load(ctx, p, e.uploader, h.Crew) })
+	return e.do(func() error { return m.resident.load(ctx, p, e.uploader, h.Crew) })
 }
 
 func (m *matcher) Check(p *gpuexec.Plan) (bound uint32, err error) {
@@ -145,7 +145,7 @@ func (m *matcher) Residence() run.Residence { return m.residence }
 func (m *matcher) Close() error {
 	var err error
 	if m.resident != nil {
-		err = m.engine.thread.do(m.resident.free)
+		err = m.engine.do(m.resident.free)
 		m.resident = nil
 	}
 	if m.release != nil {

@@ -107,9 +107,6 @@ func (u *uploader) flush() error {
 }
 
 func (u *uploader) close() error {
-	if u == nil {
-		return nil
-	}
 	return deviceError("ending the copy to the device", u.own.close())
 }
 
