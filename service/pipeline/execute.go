@@ -112,10 +112,12 @@ func (x *executor) run(tasks []*task) {
 		}
 		x.metrics.Worked(postings, candidates)
 		excused := failures > 0 && failures == len(tasks) && !x.engineWorks()
+		var answered chain
 		for _, t := range tasks {
 			t.excused = excused
-			x.complete(t)
+			answered.add(x.completed(t))
 		}
+		answered.hand()
 	case x.aborted.Err() != nil:
 		x.abandon(tasks)
 	case device != nil && device.Sticky:

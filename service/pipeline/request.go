@@ -47,8 +47,9 @@ type Request struct {
 	open      atomic.Int64 // tasks to be run that are not done
 	abandoned atomic.Bool  // the engine did not get to run all of them
 
-	turn *turn       // where queries of it wait for turns; of turns
-	held atomic.Bool // it is counted with those that wait for turns
+	after *Request    // is answered after it by the same responder
+	turn  *turn       // where queries of it wait for turns; of turns
+	held  atomic.Bool // it is counted with those that wait for turns
 
 	memory     *requestMemory // of the tasks, until it is answered
 	conditions int            // that the memory has room for
@@ -213,15 +214,58 @@ func (r *Request) Failure() (err error, excused bool) {
 	return err, excused
 }
 
-// respond is the last stage of a request that does not run alone.
+// respond is the last stage of requests that do not run alone.
 func (r *Request) respond() {
-	p := r.pipeline
-	if r.lane == &p.direct {
-		r.Reading(func() { r.Sharing(r.answer) })
+	for next := r; r != nil; r = next {
+		next, r.after = r.after, nil
+		p := r.pipeline
+		if r.lane == &p.direct {
+			r.Reading(func() { r.Sharing(r.answer) })
+			continue
+		}
+		r.Reading(r.answer)
+		p.answered(r) // its queries count as answered when the producer has taken the answer
+	}
+}
+
+// chainHits is how many hits a chain of answers has at most, where an answer weighs as many as answerHits beside its own. So much is encoded in some tens of
+// microseconds, and to wake somebody who does it takes five.
+const chainHits, answerHits = 104, 16
+
+// A chain is requests of a lane, of one query each, that are answered one after the other. Were each handed on alone, an executor would take longer to wake responders than
+// these take to answer.
+type chain struct {
+	first, last *Request
+	hits        int
+}
+
+// add takes a request, or nil, and hands on those that it had if they are enough.
+func (c *chain) add(r *Request) {
+	if r == nil {
 		return
 	}
-	r.Reading(r.answer)
-	p.answered(r) // its queries count as answered when the producer has taken the answer
+	hits := chainHits
+	if len(r.tasks) == 1 {
+		hits = answerHits + len(r.tasks[0].Answer.Hits)
+	}
+	if c.first != nil && (c.first.lane != r.lane || c.hits+hits > chainHits) {
+		c.hand()
+	}
+	if c.first == nil {
+		c.first = r
+	} else {
+		c.last.after = r
+	}
+	c.last = r
+	c.hits += hits
+}
+
+// hand hands on what there is.
+func (c *chain) hand() {
+	if c.first != nil {
+		c.first.lane.responders.Put(c.first)
+	}
+	*c = chain{}
 }
 
 // answer lets the origin answer a request of which nothing is left to be run.
@@ -264,13 +308,21 @@ func (t *task) fail(err error) {
 
 // complete counts a task off and hands its request on when it was the last.
 func (p *Pipeline) complete(t *task) {
+	if r := p.completed(t); r != nil {
+		r.lane.responders.Put(r)
+	}
+}
+
+// completed counts a task off, and returns its request when it was the last and somebody has to answer it.
+func (p *Pipeline) completed(t *task) *Request {
 	if r := t.request; r.lane.backlog > 0 && r.User != "" {
 		p.options.Quotas.Leave(r.User, 1)
 	}
 	t.Plan, t.Match = gpuexec.Plan{}, postings.MatchQuery{} // their memory is not needed any longer
 	if r := t.request; r.open.Add(-1) == 0 && !r.alone {    // whoever runs one alone answers it
-		r.lane.responders.Put(r)
+		return r
 	}
+	return nil
 }
 
 // abandon gives tasks up, and with them their requests.
