@@ -216,7 +216,8 @@ func (r *Request) Failure() (err error, excused bool) {
 
 // respond is the last stage of requests that do not run alone.
 func (r *Request) respond() {
-	for next := r; r != nil; r = next {
+	var next *Request
+	for ; r != nil; r = next {
 		next, r.after = r.after, nil
 		p := r.pipeline
 		if r.lane == &p.direct {
