@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -33,6 +34,7 @@ type faulty struct {
 	gpuexec.Engine
 	gate   chan struct{} // searches wait until it is closed
 	broken atomic.Bool   // every search fails
+	takes  atomic.Int64  // every search takes so many nanoseconds longer
 
 	mu      sync.Mutex
 	batches [][]int // the k of the plans of each batch
@@ -69,6 +71,11 @@ func (s *faultySearcher) Search(ctx context.Context, plans []gpuexec.Plan, answe
 	s.f.mu.Lock()
 	s.f.batches = append(s.f.batches, batch)
 	s.f.mu.Unlock()
+	select {
+	case <-time.After(time.Duration(s.f.takes.Load())):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	if s.f.broken.Load() {
 		return errors.New("the engine is out of order")
 	}
