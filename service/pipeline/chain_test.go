@@ -36,7 +36,7 @@ func TestChain(t *testing.T) {
 		request(0, 2, 1),
 		request(0, 1, 1000),
 		request(0, 1, 0), request(0, 1, 0),
-		request(1, 1, 0), // of another lane
+		request(1, 1, 0),                      // of another lane
 		request(1, 1, chainHits-2*answerHits), // exactly as many
 		request(1, 1, 0),
 	} {

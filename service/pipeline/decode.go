@@ -13,10 +13,9 @@ import (
 	"github.com/geniemq/geniemq/wire"
 )
 
-// Messages of many large queries take milliseconds to decode, longer than the engine takes to answer them. Their queries are
-// decoded in parts, each query planned before the next is read, so that only plans are ever written at length; and the
-// lane's decoders that have no message of their own take parts as well. Where none is idle, none helps: then the
-// throughput is what counts, and it is that of one message a decoder.
+// Messages of many large queries take milliseconds to decode, longer than the engine takes to answer them. Their queries are decoded in parts, each query
+// planned before the next is read, so that only plans are ever written at length; and the lane's decoders that have no message of their own take parts as well.
+// Where none is idle, none helps: then the throughput is what counts, and it is that of one message a decoder.
 const (
 	// minShared is the least body of a list that is worth being looked through before it is decoded: of words it costs a tenth. A table is read
 	// before its queries in any case, and shared if those are worth it.
@@ -220,8 +219,8 @@ func (p *Pipeline) fill(r *Request, i, first, n int, q *wire.QueryOrError) int {
 	return 1
 }
 
-// share is a message that several decoders decode, each taking a part, some queries, at a time. Whoever is late finds none left
-// and looks at nothing else: by then the request may be answered and its memory another's.
+// share is a message that several decoders decode, each taking a part, some queries, at a time. Whoever is late finds none left and looks at nothing else: by
+// then the request may be answered and its memory another's.
 type share struct {
 	request *Request
 	batch   *wire.Batch

@@ -201,7 +201,8 @@ func (d *dispatcher) cut(open bool) (wake time.Time) {
 		}
 		x := d.free[len(d.free)-1] // whose memory was used last
 		d.free = d.free[:len(d.free)-1]
-		d.executing.Put(execution{x, batch})
+		x.batch = batch
+		d.executing.Put(x)
 	}
 	return wake
 }

@@ -21,20 +21,16 @@ type executor struct {
 	lost    bool // the device, by what it executed
 	plans   []gpuexec.Plan
 	answers []gpuexec.Answer
+	batch   batcher.Batch[*task]
 	pace    gpuexec.Pace // of the batch
 	turns   []*turn      // whose it is; nil in ordinary batches
 	later   func(*task)  // takes what the allowance does not suffice for
 }
 
-// execution is a batch and who executes it.
-type execution struct {
-	*executor
-	batch batcher.Batch[*task]
-}
-
-// execute runs the batch.
-func (e execution) execute() {
-	x, batch := e.executor, e.batch
+// execute runs its batch.
+func (x *executor) execute() {
+	batch := x.batch
+	x.batch.Items = nil
 	debug.SetPanicOnFault(true) // of reading an index whose file was cut off; see fileWatch
 	if len(batch.Items) > 1 || !batch.Items[0].request.probe {
 		x.metrics.Batch(len(batch.Items), batch.Reason.String())
@@ -194,8 +190,8 @@ func (x *executor) search(tasks []*task) (err error) {
 	return x.searcher.Search(gpuexec.WithPace(x.aborted, x.pace), x.plans, x.answers[:len(tasks)], nil)
 }
 
-// unfinished hands tasks for which the allowance of the batch did not suffice over to turns, and returns the others, whose
-// answers are the first ones then. It takes notice of what all of them took.
+// unfinished hands tasks for which the allowance of the batch did not suffice over to turns, and returns the others, whose answers are the first ones then. It
+// takes notice of what all of them took.
 func (x *executor) unfinished(tasks []*task, took time.Duration) []*task {
 	var s seen
 	done := tasks[:0]
@@ -251,8 +247,7 @@ func doesNotFit(err error) *wire.Error {
 	return wire.Errorf(wire.TooLarge, "the query needs more memory than the engine has: lower k or candidates (%v)", err)
 }
 
-// withoutStale abandons the tasks whose file was changed since their requests began, if err or their answers say that something
-// failed, and returns the others.
+// withoutStale abandons the tasks whose file was changed since their requests began, if err or their answers say that something failed, and returns the others.
 func (x *executor) withoutStale(tasks []*task, err error) []*task {
 	failed := err != nil
 	x.noteFault(err)

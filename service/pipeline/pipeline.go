@@ -34,45 +34,42 @@ import (
 //
 // # Back-pressure
 //
-// Messages of different classes share executors and nothing else: each class has a lane, with its own decoders
-// and responders, so that a result stream that is full does not hold up those who ask directly, and bulk holds up nobody. The lanes differ in
-// how they are bounded. Direct queries are counted where they come in, and refused. Stored ones wait: the dispatcher
-// takes no more of them while too many are between it and the stream, whether the engine is slow or the producer is
-// blocked; then the decoders stand still, then the intake, which stops pulling. The consumer keeps alive what it has
-// pulled, so waiting costs no deliveries. Since the dispatcher counts, executors never wait for a stored lane.
+// Messages of different classes share executors and nothing else: each class has a lane, with its own decoders and responders, so that a result stream that is
+// full does not hold up those who ask directly, and bulk holds up nobody. The lanes differ in how they are bounded. Direct queries are counted where they come
+// in, and refused. Stored ones wait: the dispatcher takes no more of them while too many are between it and the stream, whether the engine is slow or the
+// producer is blocked; then the decoders stand still, then the intake, which stops pulling. The consumer keeps alive what it has pulled, so waiting costs no
+// deliveries. Since the dispatcher counts, executors never wait for a stored lane.
 //
 // # Batches
 //
-// A batch is cut when it is full or an executor is free, but not before what is being decoded at that moment has
-// joined it. Messages come in bursts, a pull at a time, and a free executor that took the first of a burst and left
-// the rest would run many small batches, each with the cost of a large one. What comes in later is not waited for, nor
-// is anything for longer than gatherWait, so this costs latency only when there are too many for latency to matter.
+// A batch is cut when it is full or an executor is free, but not before what is being decoded at that moment has joined it. Messages come in bursts, a pull at
+// a time, and a free executor that took the first of a burst and left the rest would run many small batches, each with the cost of a large one. What comes in
+// later is not waited for, nor is anything for longer than gatherWait, so this costs latency only when there are too many for latency to matter.
 //
 // # Classes
 //
-// What is decoded waits in an admission.Queue, which says whose queries are next, by class and by user. They go into the batcher only when an executor is
-// free: who comes meanwhile may still be before them. A batch is of bulk or of the others, never of both. While others ask, one bulk batch is out at a time
-// and takes about a slice of time (admission.Slices), so that nobody waits for more than that.
+// What is decoded waits in an admission.Queue, which says whose queries are next, by class and by user. They go into the batcher only when an executor is free:
+// who comes meanwhile may still be before them. A batch is of bulk or of the others, never of both. While others ask, one bulk batch is out at a time and takes
+// about a slice of time (admission.Slices), so that nobody waits for more than that.
 //
 // # Turns
 //
-// What is estimated to take long, and what turned out to, leaves the batches for turns, which have an executor of their own
-// (file turns.go). A message of more queries than a batch holds leaves its place in the queue to others between two batches.
+// What is estimated to take long, and what turned out to, leaves the batches for turns, which have an executor of their own (file turns.go). A message of more
+// queries than a batch holds leaves its place in the queue to others between two batches.
 //
 // # Failures
 //
-// A batch that fails as a whole is run again in parts, here and at once, so that the innocent neither fail nor
-// spend a delivery: message by message, then query by query. A query that fails alone is what failed the batch.
-// Before it is blamed, a query known to be sound is run: an engine that fails on that as well is the one to blame.
-// When memory was short the batch is halved instead, and only a query that does not fit alone fails. A device
-// that is lost for good ends the service: Options.Fatal is called, and from then on everything is abandoned.
+// A batch that fails as a whole is run again in parts, here and at once, so that the innocent neither fail nor spend a delivery: message by message, then query
+// by query. A query that fails alone is what failed the batch. Before it is blamed, a query known to be sound is run: an engine that fails on that as well is
+// the one to blame. When memory was short the batch is halved instead, and only a query that does not fit alone fails. A device that is lost for good ends the
+// service: Options.Fatal is called, and from then on everything is abandoned.
 //
 // # The end
 //
-// Drain ends the stages in order: once no requests are made any longer and those that are made are in, each stage finishes what it was handed before the
-// next one is told that no more comes. Abort makes executors abandon what they are handed instead of running it, and
-// origins give back what they cannot publish, so that the same order comes to its end fast. A request that was taken in
-// is answered, refused or abandoned, always, and the pipeline has ended when the last is Done.
+// Drain ends the stages in order: once no requests are made any longer and those that are made are in, each stage finishes what it was handed before the next
+// one is told that no more comes. Abort makes executors abandon what they are handed instead of running it, and origins give back what they cannot publish, so
+// that the same order comes to its end fast. A request that was taken in is answered, refused or abandoned, always, and the pipeline has ended when the last is
+// Done.
 type Pipeline struct {
 	index      *index.Index
 	translator *translate.Translator
@@ -97,7 +94,7 @@ type Pipeline struct {
 	passed         atomic.Int64   // and those that have left decoding, one way or the other, or were not given after all
 	look           bell.Bell      // wakes the dispatcher when a lane has room again or a request will not come
 	idle           chan *executor // those that have no batch; has room for all
-	executing      *crew.Crew[execution]
+	executing      *crew.Crew[*executor]
 	dispatching    sync.WaitGroup // the dispatcher
 	turning        sync.WaitGroup // turns
 	requests       sync.WaitGroup // that are not done

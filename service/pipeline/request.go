@@ -12,19 +12,17 @@ import (
 	"github.com/geniemq/geniemq/wire"
 )
 
-// Request is one message, stored or direct, on its way through a pipeline. It is made by whoever took the
-// message in, and from then on has one owner at a time:
+// Request is one message, stored or direct, on its way through a pipeline. It is made by whoever took the message in, and from then on has one owner at a time:
 //
 //	intake ──► decoder ──► dispatcher ──► executors ──► responder
 //
-// with two exceptions. Several decoders may decode the queries of one message (see share), each into tasks of its own; the
-// one that was given the request stays its owner and waits for all of them. And its tasks may be spread over several
-// batches, so several executors may hold some of them at once. Each executor writes only to the tasks it holds and then
-// counts them off; the one whose count reaches zero is the new owner and hands the request on. Nothing else is shared,
-// so nothing is locked.
+// with two exceptions. Several decoders may decode the queries of one message (see share), each into tasks of its own; the one that was given the request stays
+// its owner and waits for all of them. And its tasks may be spread over several batches, so several executors may hold some of them at once. Each executor
+// writes only to the tasks it holds and then counts them off; the one whose count reaches zero is the new owner and hands the request on. Nothing else is
+// shared, so nothing is locked.
 //
-// The request never owns the message itself: that is its origin's, which answers and settles it. This way the
-// acknowledgement travels with the payload and no stage knows what it looks like.
+// The request never owns the message itself: that is its origin's, which answers and settles it. This way the acknowledgement travels with the payload and no
+// stage knows what it looks like.
 type Request struct {
 	Message  // without its Body, once that is decoded
 	pipeline *Pipeline
@@ -229,16 +227,14 @@ func (r *Request) respond() {
 	}
 }
 
-// chainHits is how many hits a chain of answers has at most, where an answer weighs as many as answerHits beside its own. So much is encoded in some tens of
-// microseconds, and to wake somebody who does it takes five.
-const chainHits, answerHits = 104, 16
-
-// A chain is requests of a lane, of one query each, that are answered one after the other. Were each handed on alone, an executor would take longer to wake responders than
-// these take to answer.
+// A chain is requests of a lane, of one query each, that are answered one after the other. Were each handed on alone, an executor would take longer to wake
+// responders than these take to answer.
 type chain struct {
 	first, last *Request
-	hits        int
+	hits        int // and answerHits for each answer; together chainHits at most, which some tens of microseconds encode
 }
+
+const chainHits, answerHits = 104, 16
 
 // add takes a request, or nil, and hands on those that it had if they are enough.
 func (c *chain) add(r *Request) {
@@ -249,16 +245,13 @@ func (c *chain) add(r *Request) {
 	if len(r.tasks) == 1 {
 		hits = answerHits + len(r.tasks[0].Answer.Hits)
 	}
-	if c.first != nil && (c.first.lane != r.lane || c.hits+hits > chainHits) {
+	if c.first == nil || c.first.lane != r.lane || c.hits+hits > chainHits {
 		c.hand()
-	}
-	if c.first == nil {
 		c.first = r
 	} else {
 		c.last.after = r
 	}
-	c.last = r
-	c.hits += hits
+	c.last, c.hits = r, c.hits+hits
 }
 
 // hand hands on what there is.

@@ -63,7 +63,7 @@ func New(x *index.Index, enc *translate.Translator, searcher gpuexec.Searcher, o
 	p.estimates = newWorkEstimates()
 	p.background = newTurns(p, opts.Cores)
 	p.prober = newProber(p, opts.Answered)
-	p.executing = crew.New(executors, executors, execution.execute)
+	p.executing = crew.New(executors, executors, (*executor).execute)
 	for range executors {
 		p.idle <- &executor{Pipeline: p, later: p.background.put}
 	}

@@ -11,14 +11,13 @@ import (
 	"github.com/geniemq/geniemq/wire"
 )
 
-// Some queries are a thousand times the work of others, because texts have to be compared: a message of a few KB can ask for
-// hours. They must not keep the others waiting, and must be answered all the same.
+// Some queries are a thousand times the work of others, because texts have to be compared: a message of a few KB can ask for hours. They must not keep the
+// others waiting, and must be answered all the same.
 //
-// A message whose queries are estimated at no more than wholeWork is ordinary. Its queries join batches as they come, and
-// a batch has an allowance of work (gpuexec.Pace). What is not done then, and all queries of a message that is estimated at
-// more, is done in turns: each message has one in turn, as long as turnTime, on an executor of its own whose calls leave half
-// of the cores to others while there are any. So ordinary queries meet executors that are never held for long, and a
-// message that asks for much waits only for others that do.
+// A message whose queries are estimated at no more than wholeWork is ordinary. Its queries join batches as they come, and a batch has an allowance of work
+// (gpuexec.Pace). What is not done then, and all queries of a message that is estimated at more, is done in turns: each message has one in turn, as long as
+// turnTime, on an executor of its own whose calls leave half of the cores to others while there are any. So ordinary queries meet executors that are never held
+// for long, and a message that asks for much waits only for others that do.
 //
 // Within a message the queries are done one after the other: what is begun is ended first.
 //

@@ -8,10 +8,9 @@ import (
 	"github.com/geniemq/geniemq/index/distance"
 )
 
-// workEstimates say in advance how long comparing texts will take for a query, in time of one core. A formula, which knows of the
-// query and the index how many candidates there are and how long a comparison may take, is corrected by what queries really
-// took: bounds and certificates save most of it, usually, and a scan of all texts adds to it, sometimes. Certified queries have
-// a correction of their own.
+// workEstimates say in advance how long comparing texts will take for a query, in time of one core. A formula, which knows of the query and the index how many
+// candidates there are and how long a comparison may take, is corrected by what queries really took: bounds and certificates save most of it, usually, and a
+// scan of all texts adds to it, sometimes. Certified queries have a correction of their own.
 type workEstimates struct {
 	mu     sync.Mutex
 	factor [classes]float64
