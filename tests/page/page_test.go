@@ -76,7 +76,9 @@ func openTab(t *testing.T, browser context.Context, admin string, width, height 
 		case *runtime.EventConsoleAPICalled:
 			b.fault("console: %s", e.Type)
 		case *cdpage.EventJavascriptDialogOpening:
-			go func() { _, _ = chromedp.Call(ctx, cdpage.HandleJavaScriptDialog, cdpage.HandleJavaScriptDialogParams{Accept: true}) }() // yes, it is meant
+			go func() {
+				_, _ = chromedp.Call(ctx, cdpage.HandleJavaScriptDialog, cdpage.HandleJavaScriptDialogParams{Accept: true})
+			}() // yes, it is meant
 		}
 	})
 	if err == nil {
