@@ -13,7 +13,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/service"
 	"github.com/geniemq/geniemq/service/config"
@@ -101,7 +100,7 @@ func startAlarmed(t *testing.T) *alarmed {
 	indexes := buildAll(t, t.TempDir())
 	w.running = start(t, config.Config{NATS: w.broker.URL(), Indexes: indexes, Admin: "127.0.0.1:0", AckWait: time.Second, DirectQueue: 8, Memory: 128 << 20},
 		service.Options{OpenEngine: w.engine.open, Now: func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }, Logger: textLogger(&lockedText{})})
-	w.other = start(t, config.Config{NATS: w.broker.URL(), Indexes: indexes, Admin: "127.0.0.1:0"}, service.Options{OpenEngine: open.Engine, Logger: textLogger(&lockedText{})})
+	w.other = start(t, config.Config{NATS: w.broker.URL(), Indexes: indexes, Admin: "127.0.0.1:0"}, service.Options{Logger: textLogger(&lockedText{})})
 	return w
 }
 

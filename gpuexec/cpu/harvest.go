@@ -175,8 +175,8 @@ func (c *array[C]) revisit(g *topk.Gate, p tilePass, runs []listRun, rare []uint
 	}
 }
 
-// revisit offers those of the ids that have counts of at least t, and returns what t is then. Within a tile ids do not ascend, so one that comes later
-// may precede another of its count: what has risen is the count of which there are enough, not that of the threshold.
+// revisit offers those of the ids that have counts of at least t, and returns the t for those that follow. It is one less than the gate's threshold where that has
+// risen here: ids do not ascend within a tile, so an object that comes later may precede one of the same count that was kept.
 func revisit[C uint8 | uint16 | uint32](g *topk.Gate, p tilePass, c *array[C], ids []uint16, t uint64, base uint32) uint64 {
 	for _, id := range ids {
 		count := c[id]

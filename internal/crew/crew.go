@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Crew does what it is given, in the order in which it is given, on so many goroutines at most. It has as many as it had to have at a time of late: whoever
+// Crew does what it is given, in the order in which it is given, on so many goroutines at most. It has as many as it had to have at a time since it was idle last: whoever
 // gives starts one more where there are fewer than pieces of work, and who finds nothing to do waits. They do not end at once, because a goroutine that
 // begins has a small stack, and to copy that as it grows took longer than most of the work. Those that wait end after a moment in which nothing was given,
 // so that an idle crew has none.

@@ -108,12 +108,10 @@ func (x *executor) run(tasks []*task) {
 		}
 		x.metrics.Worked(postings, candidates)
 		excused := failures > 0 && failures == len(tasks) && !x.engineWorks()
-		var answered chain
 		for _, t := range tasks {
 			t.excused = excused
-			answered.add(x.completed(t))
+			x.complete(t)
 		}
-		answered.hand()
 	case x.aborted.Err() != nil:
 		x.abandon(tasks)
 	case device != nil && device.Sticky:

@@ -45,9 +45,8 @@ type Request struct {
 	open      atomic.Int64 // tasks to be run that are not done
 	abandoned atomic.Bool  // the engine did not get to run all of them
 
-	after *Request    // is answered after it by the same responder
-	turn  *turn       // where queries of it wait for turns; of turns
-	held  atomic.Bool // it is counted with those that wait for turns
+	turn *turn       // where queries of it wait for turns; of turns
+	held atomic.Bool // it is counted with those that wait for turns
 
 	memory     *requestMemory // of the tasks, until it is answered
 	conditions int            // that the memory has room for
@@ -212,54 +211,15 @@ func (r *Request) Failure() (err error, excused bool) {
 	return err, excused
 }
 
-// respond is the last stage of requests that do not run alone.
+// respond is the last stage of a request that does not run alone.
 func (r *Request) respond() {
-	var next *Request
-	for ; r != nil; r = next {
-		next, r.after = r.after, nil
-		p := r.pipeline
-		if r.lane == &p.direct {
-			r.Reading(func() { r.Sharing(r.answer) })
-			continue
-		}
-		r.Reading(r.answer)
-		p.answered(r) // its queries count as answered when the producer has taken the answer
-	}
-}
-
-// A chain is requests of a lane, of one query each, that are answered one after the other. Were each handed on alone, an executor would take longer to wake
-// responders than these take to answer.
-type chain struct {
-	first, last *Request
-	hits        int // and answerHits for each answer; together chainHits at most, which some tens of microseconds encode
-}
-
-const chainHits, answerHits = 104, 16
-
-// add takes a request, or nil, and hands on those that it had if they are enough.
-func (c *chain) add(r *Request) {
-	if r == nil {
+	p := r.pipeline
+	if r.lane == &p.direct {
+		r.Reading(func() { r.Sharing(r.answer) })
 		return
 	}
-	hits := chainHits
-	if len(r.tasks) == 1 {
-		hits = answerHits + len(r.tasks[0].Answer.Hits)
-	}
-	if c.first == nil || c.first.lane != r.lane || c.hits+hits > chainHits {
-		c.hand()
-		c.first = r
-	} else {
-		c.last.after = r
-	}
-	c.last, c.hits = r, c.hits+hits
-}
-
-// hand hands on what there is.
-func (c *chain) hand() {
-	if c.first != nil {
-		c.first.lane.responders.Put(c.first)
-	}
-	*c = chain{}
+	r.Reading(r.answer)
+	p.answered(r) // its queries count as answered when the producer has taken the answer
 }
 
 // answer lets the origin answer a request of which nothing is left to be run.
@@ -302,21 +262,13 @@ func (t *task) fail(err error) {
 
 // complete counts a task off and hands its request on when it was the last.
 func (p *Pipeline) complete(t *task) {
-	if r := p.completed(t); r != nil {
-		r.lane.responders.Put(r)
-	}
-}
-
-// completed counts a task off, and returns its request when it was the last and somebody has to answer it.
-func (p *Pipeline) completed(t *task) *Request {
 	if r := t.request; r.lane.backlog > 0 && r.User != "" {
 		p.options.Quotas.Leave(r.User, 1)
 	}
 	t.Plan, t.Match = gpuexec.Plan{}, postings.MatchQuery{} // their memory is not needed any longer
 	if r := t.request; r.open.Add(-1) == 0 && !r.alone {    // whoever runs one alone answers it
-		return r
+		r.lane.responders.Put(r)
 	}
-	return nil
 }
 
 // abandon gives tasks up, and with them their requests.

@@ -130,7 +130,7 @@ func (e *Engine) open(images map[string][]byte) error {
 	return e.openLanes()
 }
 
-// do executes work on the device, one at a time.
+// do executes work on the device, one at a time: work must not call it.
 func (e *Engine) do(work func() error) error {
 	e.loading.Lock()
 	defer e.loading.Unlock()
