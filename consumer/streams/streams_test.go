@@ -42,7 +42,7 @@ func config(t *testing.T, js jetstream.JetStream, name string) jetstream.StreamC
 }
 
 func TestEnsureMakesThem(t *testing.T) {
-	b := testkit.StartBroker(t, func(o *server.Options) { o.JetStreamMaxStore = 1 << 40 })
+	b := testkit.StartBroker(t)
 	js := testkit.JetStream(t, b.URL())
 	for range 2 { // the second time they are there
 		if d := ensure(t, js); len(d) != 0 {
@@ -129,7 +129,7 @@ func TestEnsureNamesAnOverlap(t *testing.T) {
 }
 
 func TestEnsureAtTheSameTime(t *testing.T) {
-	b := testkit.StartBroker(t, func(o *server.Options) { o.JetStreamMaxStore = 1 << 40 })
+	b := testkit.StartBroker(t)
 	errs := make(chan error)
 	for range 4 {
 		js := testkit.JetStream(t, b.URL())

@@ -40,6 +40,7 @@ func StartBroker(t testing.TB, change ...func(*server.Options)) *Broker {
 func NewBroker(dir string, change ...func(*server.Options)) (*Broker, error) {
 	b := &Broker{Options: server.Options{
 		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true,
+		JetStreamMaxStore: 1 << 40, // what streams reserve, and tests do not fill: by default it is what the machine's disk has free just then
 	}}
 	for _, c := range change {
 		c(&b.Options)
