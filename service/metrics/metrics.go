@@ -2,7 +2,6 @@
 package metrics
 
 import (
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,9 +32,7 @@ type Metrics struct {
 	slow       *prometheus.CounterVec   // index, reason
 	dropped    *prometheus.CounterVec   // index
 	swaps      *prometheus.CounterVec   // index, outcome
-	info       *prometheus.GaugeVec
-	indexBytes *prometheus.GaugeVec // index
-	recall     *prometheus.GaugeVec // index, column, method, k, effort
+	serving    *serving
 	busy       *busyClock
 }
 
@@ -56,7 +53,7 @@ const (
 
 // New registers what is the same for all indexes, and the figures of the Go runtime and the process.
 func New() *Metrics {
-	m := &Metrics{Registry: prometheus.NewRegistry(), busy: &busyClock{}, seconds: newAllTimes()}
+	m := &Metrics{Registry: prometheus.NewRegistry(), busy: &busyClock{}, seconds: newAllTimes(), serving: newServing()}
 	m.queries = m.counter("queries_total", "Queries that were answered, by index, way (stored or direct) and outcome: ok or the error code.", "index", "way", "outcome")
 	m.messages = m.counter("messages_total", "Messages that were answered, by index and way; each has one query or many.", "index", "way")
 	m.slow = m.counter("slow_messages_total", "Messages that took longer than slow-query, by index and what took longest.", "index", "reason")
@@ -74,17 +71,13 @@ func New() *Metrics {
 	m.dead = m.counter("dead_total", "Messages that became dead letters, by index and reason. The index of queries that nobody serves is (unserved).", "index", "reason")
 	m.dropped = m.counter("direct_dropped_total", "Direct requests that are not answered because their reply subject is not allowed.", "index")
 	m.swaps = m.counter("swaps_total", "Files that were to take the place of an index's, by outcome: done, refused or failed.", "index", "outcome")
-	m.info = m.gauge("index_info", "1 for each index that is served, with what it is in the labels.", "index", "version", "kind", "engine", "device")
-	m.indexBytes = m.gauge("index_bytes", "Size of the index file.", "index")
-	m.recall = m.gauge("index_recall_ratio", "Share of the k nearest that a method finds which may miss some, measured when the index was built, by cells visited or by the share of objects compared.",
-		"index", "column", "method", "k", "effort")
 	busy := prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "geniemq_engine_busy_seconds_total",
 		Help: "Time during which the engine had at least one batch: its rate is the engine's utilisation.",
 	}, func() float64 { return m.busy.sum().Seconds() })
 
 	m.DeadUnserved(0)
-	m.MustRegister(m.seconds, busy, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.MustRegister(m.seconds, m.serving, busy, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
@@ -102,44 +95,8 @@ func (m *Metrics) histogram(name, help string, buckets []float64, labels ...stri
 	return h
 }
 
-// gauge registers gauges by their labels.
-func (m *Metrics) gauge(name, help string, labels ...string) *prometheus.GaugeVec {
-	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "geniemq", Name: name, Help: help}, labels)
-	m.MustRegister(g)
-	return g
-}
-
 // Busy is for how long the engine had at least one batch, so far.
 func (m *Metrics) Busy() time.Duration { return m.busy.sum() }
-
-// Served is an index as it is served.
-type Served struct {
-	Name, Version, Kind string
-	Bytes               int64  // of the file
-	Engine, Device      string // on which it is searched
-	Recalls             []Recall
-}
-
-// Recall is what was measured of a method that may miss hits.
-type Recall struct {
-	Column, Method string
-	K              uint32
-	Effort, Share  float64
-}
-
-// mostRecalls is how many of them are shown of an index: the first.
-const mostRecalls = 400
-
-// Serving shows an index in the place of the one that had its name before.
-func (m *Metrics) Serving(x Served) {
-	m.info.DeletePartialMatch(prometheus.Labels{"index": x.Name})
-	m.info.WithLabelValues(x.Name, x.Version, x.Kind, x.Engine, x.Device).Set(1)
-	m.indexBytes.WithLabelValues(x.Name).Set(float64(x.Bytes))
-	m.recall.DeletePartialMatch(prometheus.Labels{"index": x.Name})
-	for _, r := range x.Recalls[:min(len(x.Recalls), mostRecalls)] {
-		m.recall.WithLabelValues(x.Name, r.Column, r.Method, strconv.FormatUint(uint64(r.K), 10), strconv.FormatFloat(r.Effort, 'g', -1, 64)).Set(r.Share)
-	}
-}
 
 // unserved is the index of dead letters that name none that is served: senders choose these names, and no label may be as many as they like.
 // It is the name of no index.
@@ -230,10 +187,10 @@ func (m *Metrics) Forget(name string) {
 	label := prometheus.Labels{"index": name}
 	for _, v := range []interface {
 		DeletePartialMatch(prometheus.Labels) int
-	}{m.queries, m.messages, m.batchSize, m.batches, m.postings, m.candidates, m.distances, m.blocks, m.methods, m.planned, m.dead, m.slow, m.dropped, m.swaps,
-		m.info, m.indexBytes, m.recall} {
+	}{m.queries, m.messages, m.batchSize, m.batches, m.postings, m.candidates, m.distances, m.blocks, m.methods, m.planned, m.dead, m.slow, m.dropped, m.swaps} {
 		v.DeletePartialMatch(label)
 	}
+	m.serving.forget(label)
 }
 
 // Worked counts what the engine did for a batch.

@@ -2,9 +2,12 @@ package metrics
 
 import (
 	"slices"
+	"strconv"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 )
 
@@ -45,6 +48,36 @@ func TestServing(t *testing.T) {
 	if sizes := family(t, m, "geniemq_index_bytes").Metric; len(sizes) != 2 || sizes[0].Gauge.GetValue() != 30 {
 		t.Errorf("the sizes are %v", sizes)
 	}
+}
+
+// Whoever collects while an index takes the place of another finds one of them.
+func TestServingAlways(t *testing.T) {
+	m := New()
+	index := Served{Name: "a", Version: "0", Kind: "rows", Engine: "cpu", Device: "2 cores"}
+	m.Serving(index)
+	stop := make(chan struct{})
+	var changing sync.WaitGroup
+	changing.Go(func() {
+		for i := 1; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+				index.Version = strconv.Itoa(i)
+				m.Serving(index)
+			}
+		}
+	})
+	for range 2000 {
+		collected := make(chan prometheus.Metric, 8)
+		m.serving.Collect(collected)
+		if n := len(collected); n != 2 { // its version and its size
+			t.Errorf("%d metrics are collected, want 2", n)
+			break
+		}
+	}
+	close(stop)
+	changing.Wait()
 }
 
 // Recall tables are those of the index that is served now, and no more than are stated.

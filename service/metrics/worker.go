@@ -134,5 +134,7 @@ func truth(yes bool) float64 {
 
 // Build says which program this is.
 func (m *Metrics) Build(version, revision, goVersion string) {
-	m.gauge("build_info", "1, with which build of geniemq this is in the labels.", "version", "revision", "goversion").WithLabelValues(version, revision, goVersion).Set(1)
+	build := gauge("build_info", "1, with which build of geniemq this is in the labels.", "version", "revision", "goversion")
+	build.WithLabelValues(version, revision, goVersion).Set(1)
+	m.MustRegister(build)
 }
