@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/geniemq/geniemq/client"
+	"github.com/geniemq/geniemq/internal/human"
 	"github.com/geniemq/geniemq/internal/testkit"
 	"github.com/geniemq/geniemq/internal/testkit/cluster"
 	"github.com/geniemq/geniemq/internal/testkit/program"
@@ -79,7 +80,9 @@ func TestReplicatedStreams(t *testing.T) {
 func TestAdminStreams(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t)
-	r := start(t, config.Config{NATS: c.URL(), Streams: config.Streams{Age: nil}}, service.Options{})
+	// An embedded server lets streams reserve what its disk has free, which may be little, and three share one disk here.
+	small := map[string]human.Size{"queries": 64 << 20, "users": 64 << 20, "bulk": 64 << 20, "results": 64 << 20, "dead": 16 << 20, "objects": 64 << 20}
+	r := start(t, config.Config{NATS: c.URL(), Streams: config.Streams{Bytes: small}}, service.Options{})
 	run := func(args ...string) (int, string) {
 		cmd := exec.CommandContext(within(t), program.Path(t), append([]string{"admin", "streams", "--nats", c.URL()}, args...)...)
 		var out bytes.Buffer

@@ -132,7 +132,7 @@ func adviceFor(err error) string {
 	var apiErr *jetstream.APIError
 	switch {
 	case NoRoom(err):
-		return " (give JetStream more room, or free some)"
+		return " (give JetStream more room, free some, or ask for smaller streams)"
 	case errors.As(err, &apiErr) && apiErr.ErrorCode == codeSubjectOverlap:
 		return " (delete the other stream, or choose another prefix)"
 	}
