@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -13,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -345,6 +347,21 @@ func TestBuildInspectQuery(t *testing.T) {
 			t.Errorf("%s: %v of queries %s, want %v", how, codes, ids, want)
 		}
 	}
+	// Whoever waits is told so.
+	says, saying := io.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		newCLI(nil, io.Discard, saying, func(name string) (string, bool) { v, ok := env[name]; return v, ok }).run(ctx, []string{"query", "nobody", "text"})
+		saying.Close()
+	})
+	said, err := bufio.NewReader(says).ReadString('\n')
+	if want := "no answer for 3s, waiting until --timeout 30s; is a worker serving index nobody?\n"; err != nil || said != want {
+		t.Errorf("said %q, %v, want %q", said, err, want)
+	}
+	cancel()
+	_, _ = io.Copy(io.Discard, says)
+	asking.Wait()
 	// Ctrl-C is one message, whether queries are under way or the next is waited for.
 	reader, writer := io.Pipe()
 	defer writer.Close()

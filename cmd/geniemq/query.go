@@ -29,6 +29,9 @@ import (
 // inFlight is how many queries the query command has under way at a time.
 const inFlight = 64
 
+// quiet is how long nobody is answered before the query command says that it waits.
+const quiet = 3 * time.Second
+
 type queryOptions struct {
 	index, file string
 	server      config.Config // of which only NATSSettings and the prefix are used
@@ -214,6 +217,7 @@ func (c *cli) printAnswers(ctx context.Context, opts queryOptions, answers <-cha
 	show := c.show(opts)
 	var asked, unanswered int
 	var first, unread error // why the first of the unanswered is, and why not all lines were read
+	waiting := time.After(quiet)
 	for {
 		var answer chan answered
 		select {
@@ -225,7 +229,13 @@ func (c *cli) printAnswers(ctx context.Context, opts queryOptions, answers <-cha
 		}
 		var a answered
 		if answer != nil {
-			a = <-answer
+			select {
+			case a = <-answer:
+			case <-waiting:
+				table.On(c.err).Say("no answer for %v, waiting until --timeout %v; is a worker serving index %s?\n", quiet, opts.timeout, opts.index)
+				a = <-answer
+			}
+			waiting = nil // whoever was answered once knows
 		}
 		if answer == nil || a.err != nil && ctx.Err() != nil {
 			return fmt.Errorf("interrupted after %s", human.Count(asked-unanswered, "answer"))
