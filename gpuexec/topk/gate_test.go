@@ -99,33 +99,31 @@ func TestGate(t *testing.T) {
 	for name, stream := range entryStreams {
 		for range 300 {
 			entries := stream(rng, rng.IntN(3000))
-			k := []int{1, 2, 10, 100, 2999, gpuexec.MaxK}[rng.IntN(6)]
+			k := []int{1, 2, 10, ordered, ordered + 1, 100, 2999, gpuexec.MaxK}[rng.IntN(8)]
 			minCount := uint32(1 + rng.IntN(3))
 			parts := make([]Gate, 1+rng.IntN(4))
 			for i := range parts {
 				parts[i].Reset(k, minCount)
 			}
-			before := uint64(0)
 			for i, e := range entries {
 				g := &parts[i*len(parts)/len(entries)]
+				before := g.Threshold()
 				rose := g.Offer(e)
 				if len(g.entries) > g.limit || cap(g.entries) > 2*g.limit+slack {
 					t.Fatalf("%s: %d entries stored for k = %d", name, len(g.entries), k)
 				}
-				if a := g.Threshold(); g == &parts[0] {
-					if rose != (before != 0 && a > before) {
-						t.Fatalf("%s: offer says that the threshold rose: %v, but it went from %d to %d", name, rose, before, a)
+				a := g.Threshold()
+				if rose != (a > before) {
+					t.Fatalf("%s: offer says that the threshold rose: %v, but it went from %d to %d", name, rose, before, a)
+				}
+				reached := 0
+				for _, stored := range g.entries {
+					if uint64(stored.Count()) >= a-1 {
+						reached++
 					}
-					before = a
-					reached := 0
-					for _, stored := range g.entries {
-						if uint64(stored.Count()) >= a-1 {
-							reached++
-						}
-					}
-					if a > uint64(minCount) && reached < k {
-						t.Fatalf("%s: threshold %d but only %d of %d entries have %d", name, a, reached, k, a-1)
-					}
+				}
+				if a > uint64(minCount) && reached < k {
+					t.Fatalf("%s: threshold %d but only %d of %d entries have %d", name, a, reached, k, a-1)
 				}
 			}
 			passed := uint64(0)

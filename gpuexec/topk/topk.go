@@ -20,11 +20,14 @@ func NewEntry(count, id uint32) Entry { return Entry(count)<<32 | Entry(^id) }
 func (e Entry) Count() uint32 { return uint32(e >> 32) }
 func (e Entry) ID() uint32    { return ^uint32(e) }
 
+// few entries are put in order faster than they are divided further.
+const few = 16
+
 // Keep moves the k largest entries to the front and returns the smallest of these, in no other order. It takes
 // linear time: quickselect, or sorting should the pivots fail. 1 <= k <= len(entries).
 func Keep(entries []Entry, k int) Entry {
 	lo, hi := 0, len(entries) // the boundary lies within [lo, hi]
-	for rounds := 2 * bits.Len(uint(hi)); hi-lo > 16 && rounds > 0; rounds-- {
+	for rounds := 2 * bits.Len(uint(hi)); hi-lo > few && rounds > 0; rounds-- {
 		pivot := median(entries[lo], entries[lo+(hi-lo)/2], entries[hi-1])
 		i, j := lo, hi-1
 		for i <= j {
@@ -50,6 +53,10 @@ func Keep(entries []Entry, k int) Entry {
 			return slices.Min(entries[:k])
 		}
 	}
+	if hi-lo <= few {
+		order(entries[lo:hi])
+		return entries[k-1]
+	}
 	slices.SortFunc(entries[lo:hi], func(a, b Entry) int {
 		if a > b {
 			return -1
@@ -57,6 +64,16 @@ func Keep(entries []Entry, k int) Entry {
 		return 1
 	})
 	return entries[k-1]
+}
+
+// order puts a few entries in order, the best one first.
+func order(entries []Entry) {
+	for i, e := range entries {
+		for ; i > 0 && entries[i-1] < e; i-- {
+			entries[i] = entries[i-1]
+		}
+		entries[i] = e
+	}
 }
 
 func median(a, b, c Entry) Entry {
