@@ -57,6 +57,7 @@ func (b *Batch) CheckSumK(sum int) error {
 // to be answered by one error, and for one that is spelled in unusual ways: Decode it, which also says what is wrong.
 func (d *Decoder) Scan(ct ContentType, body []byte, limits Limits) (*Batch, bool) {
 	d.Forget()
+	d.used = true
 	b := &d.batch
 	b.limits = limits
 	b.limits.EnsureDefaults()
@@ -196,6 +197,7 @@ func objectAt(c byte) bool {
 // when the message turns out to be malformed: Decode it, which says how. Several decoders may work on one batch at once; this
 // one need not be its own.
 func (d *Decoder) Queries(b *Batch, first, end int, each func(i int, q *QueryOrError)) (sumK int, ok bool) {
+	d.used = true
 	q := &d.d
 	q.begin(b, first, end)
 	for i := first; i < end; i++ {
@@ -217,6 +219,7 @@ func (d *Decoder) Queries(b *Batch, first, end int, each func(i int, q *QueryOrE
 
 // Group is Queries for those that are worked on together: they are valid until the next call or Forget.
 func (d *Decoder) Group(b *Batch, first, end int) (queries []QueryOrError, sumK int, ok bool) {
+	d.used = true
 	q := &d.d
 	q.begin(b, first, end)
 	clear(q.queries) // nothing is held on to

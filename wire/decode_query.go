@@ -43,12 +43,13 @@ type Decoder struct {
 	d      queryDecoder
 	limits Limits
 	batch  Batch // of Scan
+	used   bool  // there is something to forget
 }
 
 // Decode is DecodeMessage. The message, but not its strings, is valid until Forget.
 func (d *Decoder) Decode(ct ContentType, body []byte, limits Limits) (*Message, error) {
 	d.Forget()
-	d.limits = limits
+	d.used, d.limits = true, limits
 	if err := d.d.begins(ct, body, &d.limits); err != nil {
 		return nil, err
 	}
@@ -65,24 +66,34 @@ func (d *Decoder) Decode(ct ContentType, body []byte, limits Limits) (*Message, 
 
 // Forget ends the use of the last message: nothing of it is held on to.
 func (d *Decoder) Forget() {
-	d.d.conds.again()
-	d.d.vals.again()
-	clear(d.d.queries)
-	if cap(d.d.queries) > maxKept {
-		d.d.queries = nil
+	if !d.used {
+		return
 	}
-	clear(d.d.names[:cap(d.d.names)])
-	d.d = queryDecoder{conds: d.d.conds, vals: d.d.vals, queries: d.d.queries[:0], names: d.d.names[:0], rows: d.d.rows.again(),
-		own: msgpackReader{open: d.d.own.open[:0]}, json: jsonReader{dec: d.d.json.dec, inner: d.d.json.inner}, build: d.d.build}
-	d.d.build.Reset()
-	if d.d.json.dec != nil {
-		d.d.json.reset(nil, "", 0)
+	d.used = false
+	q, b := &d.d, &d.batch
+	q.atHand = atHand{}
+	q.build.Reset()
+	q.conds.again()
+	q.vals.again()
+	if q.rows.of != nil {
+		q.rows = q.rows.again()
 	}
-	if d.d.json.inner != nil {
-		d.d.json.inner.reset(nil, "", 0)
+	clear(q.queries)
+	if q.queries = q.queries[:0]; cap(q.queries) > maxKept {
+		q.queries = nil
 	}
-	if d.batch = (Batch{starts: d.batch.starts[:0], conditions: d.batch.conditions[:0]}); cap(d.batch.starts) > maxKept {
-		d.batch = Batch{}
+	clear(q.names[:cap(q.names)])
+	q.names = q.names[:0]
+	q.own = msgpackReader{open: q.own.open[:0]}
+	if q.json.body != nil {
+		q.json.reset(nil, "", 0)
+	}
+	if q.json.inner != nil && q.json.inner.body != nil {
+		q.json.inner.reset(nil, "", 0)
+	}
+	b.body, b.text, b.table = nil, "", nil
+	if b.starts, b.conditions = b.starts[:0], b.conditions[:0]; cap(b.starts) > maxKept {
+		b.starts, b.conditions = nil, nil
 	}
 }
 
@@ -141,29 +152,33 @@ func (d *queryDecoder) read() (*Message, *Error) {
 // queryDecoder decodes one message. Its methods return the first fault of the query at hand; whether it is the
 // message's is up to the reader's failed.
 type queryDecoder struct {
+	atHand
+	// What is kept for later messages:
+	build   value.Builder
+	conds   slab[Condition]
+	vals    slab[Value]
+	rows    tableRows      // of a table, which need not be this message's
+	queries []QueryOrError // of the message
+	names   rowNames       // of its last row
+	own     msgpackReader  // r is one of these
+	json    jsonReader
+}
+
+// atHand is what a decoder has of a message, and Forget forgets.
+type atHand struct {
 	r      reader
 	quick  *msgpackReader // r, where conditions may be read by the short cut; nil otherwise
 	limits *Limits
 	sumK   int
 	items  int    // of the query at hand
 	keys   Choice // what it says of them
-	build  value.Builder
 	// unknown says that the condition at hand is of a shape that is not known here.
 	unknown bool
 
-	conds slab[Condition]
-	vals  slab[Value]
-
-	made    Message
-	table   *table         // that the message is
-	rows    tableRows      // of a table, which need not be this message's
-	queries []QueryOrError // of the message
-	one     Query          // of these, while it is decoded
-	names   rowNames       // of its last row
-
-	own  msgpackReader // r is one of these
-	json jsonReader
-	last QueryOrError // of a Batch, the one that is handed out
+	made  Message
+	table *table       // that the message is
+	one   Query        // of its queries, while it is decoded
+	last  QueryOrError // of a Batch, the one that is handed out
 }
 
 func (d *queryDecoder) message() (*Message, *Error) {

@@ -100,7 +100,7 @@ func FuzzDecodeMessage(f *testing.F) {
 		if len(body) > 0 && len(body) <= limits.Body {
 			filled := limits
 			filled.EnsureDefaults()
-			plain := queryDecoder{r: newReader(codecOf(mp), body, filled.Depth), limits: &filled} // without the short cut
+			plain := queryDecoder{atHand: atHand{r: newReader(codecOf(mp), body, filled.Depth), limits: &filled}} // without the short cut
 			if got, fault := plain.whole(); !reflect.DeepEqual(got, m) || !reflect.DeepEqual(fault, err) {
 				t.Fatalf("token by token it is %+v %v, not %+v %v", got, fault, m, err)
 			}

@@ -31,7 +31,7 @@ func (r *jsonReader) reset(body []byte, text string, maxDepth int) {
 	if r.dec == nil {
 		r.dec = new(jsontext.Decoder)
 	}
-	r.body, r.buf, r.text, r.maxDepth, r.fatal = body, *bytes.NewBuffer(body), text, maxDepth, nil
+	r.body, r.buf, r.text, r.last, r.maxDepth, r.fatal = body, *bytes.NewBuffer(body), text, "", maxDepth, nil
 	r.dec.Reset(&r.buf, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
