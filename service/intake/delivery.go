@@ -62,6 +62,7 @@ type delivery struct {
 	parts chan struct{}
 
 	part     wire.Part // on its way
+	header   *headers  // its
 	packed   []byte    // its body as it is sent, if that is compressed
 	tooLarge int       // results that did not fit and went out as errors
 	encoded  time.Time
@@ -91,7 +92,9 @@ func (o *storedMessage) deliver(r *pipeline.Request, reason *wire.Error, then fu
 // send encodes the next part and publishes it, and says whether it is the last.
 func (d *delivery) send() (last bool) {
 	s, m := d.origin.intake, d.origin.message
-	header := resultHeader(m.Header, d.asked, d.request.Codec(), d.request.OnlyID(d.reason))
+	header := s.headers.Get()
+	d.header = header
+	header.beginResult(m.Header, d.asked, d.request.Codec(), d.request.OnlyID(d.reason))
 	widest := wire.Position{Query: d.results.Total - 1}
 	room := int(s.MaxResult()) - wire.PartHeaderSize - wire.HeaderSize(header.Header)
 	if d.results.Parts {
@@ -180,6 +183,11 @@ func (d *delivery) goOn(next wire.Position) {
 // sent gives the memory of a part back.
 func (d *delivery) sent() {
 	d.request.Sent(d.part.Body)
+	if d.header != nil {
+		d.header.forget()
+		d.origin.intake.headers.Put(d.header)
+		d.header = nil
+	}
 	if d.packed != nil {
 		d.request.Sent(d.packed)
 		d.packed = nil

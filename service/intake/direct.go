@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
+	"github.com/geniemq/geniemq/internal/pool"
 	"github.com/geniemq/geniemq/service/generation"
 	"github.com/geniemq/geniemq/service/metrics"
 	"github.com/geniemq/geniemq/service/observe"
@@ -41,6 +42,7 @@ type Direct struct {
 	stats     directStats
 
 	waiting atomic.Int64 // queries, or messages not decoded yet, between intake and engine
+	headers pool.Of[headers]
 
 	mu     sync.RWMutex // held for reading while something is put into the pipeline
 	closed bool
@@ -232,7 +234,8 @@ func (d *directRequest) turnAway(message *pipeline.Message) {
 	codec, _, _ := wire.ParseBodyType(message.ContentType) // JSON when that is wrong, too
 	facts := d.intake.Index.Facts()
 	reason := wire.Errorf(wire.Overloaded, "this worker does not answer from its index any longer: try again")
-	h := newHeaders(codec)
+	var h headers
+	h.begin(codec)
 	h.answering(d.header, message.ID)
 	setServiceError(h.Header, reason)
 	result := wire.Result{ID: message.ID, Index: d.intake.Index.Name(), Version: facts.Version, Err: reason}
@@ -263,7 +266,12 @@ func (d *directRequest) out(m *nats.Msg) error {
 // send encodes and publishes the answer to a request, or the reason why it has none. It is one message or an error: an asker
 // waits for one.
 func (d *directRequest) send(r *pipeline.Request, reason *wire.Error) {
-	h := newHeaders(r.Codec())
+	h := d.intake.headers.Get()
+	defer func() { // the connection has its own copy
+		h.forget()
+		d.intake.headers.Put(h)
+	}()
+	h.begin(r.Codec())
 	h.answering(d.header, r.OnlyID(reason))
 	out := &nats.Msg{Subject: d.reply, Header: h.Header}
 	if whole := r.OnlyErr(reason); whole != nil {

@@ -29,7 +29,7 @@ func messageOf(header nats.Header, body []byte, arrived time.Time) pipeline.Mess
 	}
 }
 
-// headers are those of an answer that is being made: one allocation holds the values of all.
+// headers are those of an answer that is being made: one allocation holds the values of all. They are used again when the answer is out.
 type headers struct {
 	nats.Header
 	values []string
@@ -38,11 +38,19 @@ type headers struct {
 // answerHeaders is how many headers an answer has as a rule, at most. A map of one more takes twice the memory.
 const answerHeaders = 8
 
-// newHeaders begins the headers of an answer that is written in a codec.
-func newHeaders(codec wire.ContentType) headers {
-	h := headers{make(nats.Header, answerHeaders), make([]string, 0, answerHeaders)}
+// begin begins the headers of an answer that is written in a codec.
+func (h *headers) begin(codec wire.ContentType) {
+	if h.Header == nil {
+		h.Header, h.values = make(nats.Header, answerHeaders), make([]string, 0, answerHeaders)
+	}
 	h.set(wire.HeaderContentType, codec.String())
-	return h
+}
+
+// forget makes them ready for another answer.
+func (h *headers) forget() {
+	clear(h.Header)
+	clear(h.values)
+	h.values = h.values[:0]
 }
 
 // set sets a header, unless it is empty.
@@ -55,14 +63,13 @@ func (h *headers) set(name, value string) {
 	h.Header[name] = h.values[n-1 : n : n]
 }
 
-// resultHeader is the header of an answer to a stored message, without what the parts differ in. id is that of a single query.
-func resultHeader(query nats.Header, asked identity.Asked, codec wire.ContentType, id string) headers {
-	h := newHeaders(codec)
+// beginResult begins the headers of an answer to a stored message, without what the parts differ in. id is that of a single query.
+func (h *headers) beginResult(query nats.Header, asked identity.Asked, codec wire.ContentType, id string) {
+	h.begin(codec)
 	h.set(wire.HeaderQuerySeq, strconv.FormatUint(asked.Sequence, 10))
 	h.set(wire.HeaderQueryHash, asked.Hash)
 	h.set(wire.HeaderQueryStream, asked.Stream)
 	h.answering(query, id)
-	return h
 }
 
 // answering adds what answers have of their query: its trace context, which has 55 bytes today, and what is much longer is none; the id of a single query, where it

@@ -2,6 +2,8 @@ package intake
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,7 +75,9 @@ func TestAnsweredBy(t *testing.T) {
 	stored := time.Unix(1_800_000_000, 0)
 	header := nats.Header{"Nats-Msg-Id": {"a"}}
 	first := askedOf(header, []byte("x"), 7, stored.Add(-time.Second))
-	answer := resultHeader(header, first, wire.JSON, "").Header
+	var h headers
+	h.beginResult(header, first, wire.JSON, "")
+	answer := h.Header
 	for _, c := range []struct {
 		name string
 		of   identity.Asked
@@ -88,6 +92,29 @@ func TestAnsweredBy(t *testing.T) {
 		if got := c.of.AnsweredBy(answer, stored); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
+	}
+}
+
+// Headers that are used again have nothing of the answer before, whatever that had.
+func TestHeadersAgain(t *testing.T) {
+	const secret = "of somebody else"
+	query := nats.Header{wire.HeaderTraceParent: {secret}, wire.HeaderAccept: {"parts"}}
+	asked := identity.Asked{Sequence: 7, Hash: secret, Stream: secret}
+	var used, fresh headers
+	used.beginResult(query, asked, wire.MessagePack, secret)
+	for _, name := range []string{wire.HeaderQueries, wire.HeaderHits, wire.HeaderVersion} { // more than there is room for
+		used.set(name, secret)
+	}
+	setServiceError(used.Header, wire.Errorf(wire.Internal, secret))
+	used.forget()
+	if all := fmt.Sprint(used.Header, used.values[:cap(used.values)]); strings.Contains(all, secret) {
+		t.Errorf("%s is held on to", all)
+	}
+	for _, h := range []*headers{&used, &fresh} {
+		h.beginResult(nats.Header{}, identity.Asked{Sequence: 8}, wire.JSON, "a")
+	}
+	if !maps.EqualFunc(used.Header, fresh.Header, slices.Equal) {
+		t.Errorf("%v, want %v", used.Header, fresh.Header)
 	}
 }
 

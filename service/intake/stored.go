@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/geniemq/geniemq/consumer"
+	"github.com/geniemq/geniemq/internal/pool"
 	"github.com/geniemq/geniemq/producer"
 	"github.com/geniemq/geniemq/service/clock"
 	"github.com/geniemq/geniemq/service/fetch"
@@ -76,6 +77,7 @@ type Stored struct {
 	failed   error
 	returned atomic.Bool // messages were given back unanswered
 	settling settlements // that wait for a dead letter, or for the producer
+	headers  pool.Of[headers]
 
 	gate   sync.RWMutex // held for reading while a suspect is run or given up, and while a fetched message goes into the pipeline
 	closed bool         // none of them does any more

@@ -40,7 +40,9 @@ func (a *Unserved) Answer(ctx context.Context, u *consumer.Stored) error {
 	out.Subject, _ = a.Replies.of(u, a.Replies.Config.StoredReplies(u.Index))
 	asked := identity.Ask(stream, u)
 	for salt := 1; ; {
-		out.Header = resultHeader(u.Header, asked, codec, "").Header
+		var h headers
+		h.beginResult(u.Header, asked, codec, "")
+		out.Header = h.Header
 		how, err := a.publish(ctx, out)
 		if err == nil && how.Duplicate {
 			_, whose, fault := a.Answers.Look(ctx, how.Sequence, out.Subject, asked)
