@@ -41,7 +41,7 @@ func TestAwkwardKeys(t *testing.T) {
 	var keys []string
 	var b strings.Builder
 	for i := range 60 {
-		key := fmt.Sprint(i)
+		key := fmt.Sprint(i, "-") // so that no two become equal
 		for range r.IntN(6) {
 			key += signs[r.IntN(len(signs))]
 		}
