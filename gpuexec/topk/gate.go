@@ -96,11 +96,7 @@ func (g *Gate) insert(e Entry) bool {
 	if len(g.entries) < g.k {
 		g.entries = append(g.entries, e)
 	}
-	i := len(g.entries) - 1
-	for ; i > 0 && g.entries[i-1] < e; i-- {
-		g.entries[i] = g.entries[i-1]
-	}
-	g.entries[i] = e
+	place(g.entries, len(g.entries)-1, e)
 	if len(g.entries) < g.k {
 		return false
 	}

@@ -69,11 +69,16 @@ func Keep(entries []Entry, k int) Entry {
 // order puts a few entries in order, the best one first.
 func order(entries []Entry) {
 	for i, e := range entries {
-		for ; i > 0 && entries[i-1] < e; i-- {
-			entries[i] = entries[i-1]
-		}
-		entries[i] = e
+		place(entries, i, e)
 	}
+}
+
+// place puts an entry among the first i, which are in order. What is at i is lost.
+func place(entries []Entry, i int, e Entry) {
+	for ; i > 0 && entries[i-1] < e; i-- {
+		entries[i] = entries[i-1]
+	}
+	entries[i] = e
 }
 
 func median(a, b, c Entry) Entry {
