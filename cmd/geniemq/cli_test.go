@@ -356,7 +356,7 @@ func TestBuildInspectQuery(t *testing.T) {
 		saying.Close()
 	})
 	said, err := bufio.NewReader(says).ReadString('\n')
-	if want := "no answer for 3s, waiting until --timeout 30s; is a worker serving index nobody?\n"; err != nil || said != want {
+	if want := "no answer for 3s, waiting up to --timeout 30s; is a worker serving index nobody?\n"; err != nil || said != want {
 		t.Errorf("said %q, %v, want %q", said, err, want)
 	}
 	cancel()

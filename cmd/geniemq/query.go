@@ -232,7 +232,7 @@ func (c *cli) printAnswers(ctx context.Context, opts queryOptions, answers <-cha
 			select {
 			case a = <-answer:
 			case <-waiting:
-				table.On(c.err).Say("no answer for %v, waiting until --timeout %v; is a worker serving index %s?\n", quiet, opts.timeout, opts.index)
+				table.On(c.err).Say("no answer for %v, waiting up to --timeout %v; is a worker serving index %s?\n", quiet, opts.timeout, opts.index)
 				a = <-answer
 			}
 			waiting = nil // whoever was answered once knows
