@@ -62,8 +62,7 @@ func TestCUDACellsSieved(t *testing.T) {
 			if most && i%4 > 0 { // so many visit the same cells that there are several groups of one
 				r.Near.K, r.Near.Recall = 1+rng.IntN(9), 0.9+0.09*rng.Float64()
 				r.Vector = slices.Clone(plans[0].Query.(*distance.Query).Vector)
-			}
-			if rng.IntN(8) == 0 { // far beyond all, which few bits do not hold
+			} else if rng.IntN(8) == 0 { // far beyond all, which few bits do not hold
 				for i := range r.Vector {
 					r.Vector[i] *= 1e7
 				}
