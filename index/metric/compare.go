@@ -58,6 +58,7 @@ type memory[E Element] struct {
 	*sums.Worker
 	group     group
 	gathered  []E       // rows in another order, and those at the end of memory that is read beyond
+	picked    []uint32  // the numbers of those that lie apart
 	wide      []float32 // rows as float32s
 	norms     []float64 // of rows
 	measured  bool      // norms are those of the rows that were prepared
@@ -200,17 +201,46 @@ func (a *vectorAsker[E]) stretch(lo, hi uint32, elements int) ([]E, int) {
 		}
 		a.gathered = append(a.gathered[:0], rows...)
 	} else {
-		a.gathered = a.gathered[:0]
-		for _, row := range s.order[lo : int(lo)+n] {
-			a.gathered = append(a.gathered, t.row(row)...)
-		}
+		a.gather(s.order[lo : int(lo)+n])
 	}
 	a.gathered = slices.Grow(a.gathered, sums.BytesBeyond(s.dims))
 	return a.gathered, n
 }
 
-// prepare makes float32s of rows where those are compared. With bytes, integers are. Norms that are known are at hand afterwards.
+// gather puts rows one after the other.
+func (a *vectorAsker[E]) gather(rows []uint32) {
+	a.gathered = a.gathered[:0]
+	for _, row := range rows {
+		a.gathered = append(a.gathered, a.table.row(row)...)
+	}
+}
+
+// prepare makes float32s of the rows of n objects from lo on where those are compared. With bytes, integers are. Norms that are known are at hand afterwards.
 func (a *vectorAsker[E]) prepare(rows []E, lo uint32, n int, bytes bool) {
+	s := a.space
+	a.widen(rows, bytes)
+	if a.measured || s.norms == nil {
+		return
+	}
+	if s.order != nil {
+		a.known(s.order[lo : int(lo)+n])
+		return
+	}
+	a.measured = true
+	a.norms = append(a.norms[:0], s.norms[lo:int(lo)+n]...)
+}
+
+// known takes the norms of rows from those of the space.
+func (a *vectorAsker[E]) known(rows []uint32) {
+	a.measured = true
+	a.norms = a.norms[:0]
+	for _, row := range rows {
+		a.norms = append(a.norms, a.space.norms[row])
+	}
+}
+
+// widen makes float32s of rows, as prepare does.
+func (a *vectorAsker[E]) widen(rows []E, bytes bool) {
 	s := a.space
 	a.measured = !s.angles()
 	switch rows := any(rows).(type) {
@@ -224,18 +254,6 @@ func (a *vectorAsker[E]) prepare(rows []E, lo uint32, n int, bytes bool) {
 			a.wide = slices.Grow(a.wide[:0], len(rows))[:len(rows)]
 			a.Widen(a.wide, rows)
 		}
-	}
-	if s.norms == nil || a.measured {
-		return
-	}
-	a.measured = true
-	a.norms = slices.Grow(a.norms[:0], n)[:n]
-	if s.order == nil {
-		copy(a.norms, s.norms[lo:])
-		return
-	}
-	for i, row := range s.order[lo : int(lo)+n] {
-		a.norms[i] = s.norms[row]
 	}
 }
 

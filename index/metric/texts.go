@@ -59,6 +59,7 @@ type textAsker struct {
 	query   *levenshtein.Query // nil: it cannot be compared in lanes
 	runes   []rune
 	lanes   *textLanes // of the first asker of a scan
+	seen    byte       // of texts that were touched
 }
 
 // Pausing is an Asker whose comparisons may take long, so that they can be stopped in the middle. It is one of a text of more than 64 symbols: shorter ones take
@@ -86,8 +87,10 @@ func (a *textAsker) SetMeter(m levenshtein.Meter) { a.pattern.Meter = m }
 func (a *textAsker) Paused() bool { return a.pattern.Paused() }
 
 // Value implements Asker.
-func (a *textAsker) Value(i uint32) float64 {
-	d, _ := a.pattern.DistanceString(a.space.Text(i), math.MaxInt32, &a.runes)
+func (a *textAsker) Value(i uint32) float64 { return a.value(a.space.Text(i)) }
+
+func (a *textAsker) value(text string) float64 {
+	d, _ := a.pattern.DistanceString(text, math.MaxInt32, &a.runes)
 	return float64(d)
 }
 

@@ -138,6 +138,15 @@ func compareSpace(t *testing.T, rng *rand.Rand, what string, s Space, askers []A
 		for j := range n {
 			check("alone", j, a.Value(uint32(j)))
 		}
+		some := make([]uint32, n)
+		for j := range some {
+			some[j] = uint32(rng.IntN(n))
+		}
+		apart := make([]float64, n)
+		ValuesOf(askers[rng.IntN(len(askers))], a, some, apart)
+		for j, v := range apart {
+			check("apart", int(some[j]), v)
+		}
 		a.Values(uint32(lo), uint32(hi), run)
 		for j, v := range run {
 			check("in a run", lo+j, v)

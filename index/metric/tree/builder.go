@@ -15,10 +15,14 @@ type builder struct {
 	workers int
 	tree    *Tree
 
-	items, spare []item // [position]
+	members []uint32 // which objects of the space the tree is over; nil: all
+
+	items, spare []item // pivot trees: [position]
 	paths        [][]byte
-	near         []float32 // box trees: [object][coordinate], to cut by
-	members      []uint32  // which objects of the space the tree is over; nil: all
+
+	near            []float32 // box trees: [object][coordinate], to cut by
+	exact           bool      // these are not rounded
+	keys, spareKeys []uint64  // [position]: see halving
 }
 
 // item is an object of a node, and its distance to the pivot of that node.
@@ -44,6 +48,14 @@ func (t *Tree) parts(count uint32) int {
 func cut(count uint32, j, parts int) uint32 {
 	return uint32(uint64(j) * uint64(count) / uint64(parts))
 }
+
+// stretches calls work for all of n things, some at a time, on some goroutines.
+func (b *builder) stretches(n int, work func(lo, hi int)) error {
+	return parallel(b.ctx, b.workers, (n+stretch-1)/stretch, func(i int) { work(i*stretch, min((i+1)*stretch, n)) })
+}
+
+// stretch is how many things a goroutine takes at a time.
+const stretch = 4096
 
 // parallel calls work for 0 to n-1 on some goroutines.
 func parallel(ctx context.Context, workers, n int, work func(i int)) error {

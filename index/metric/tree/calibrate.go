@@ -184,13 +184,10 @@ func (c *calibrator) ask(shape Shape) (idim float64, err error) {
 
 // compare gives the values of others but the object itself, ascending.
 func (c *calibrator) compare(object uint32, others []uint32) []float64 {
+	but := slices.DeleteFunc(slices.Clone(others), func(o uint32) bool { return o == object })
+	values := make([]float64, len(but))
 	asker := c.space.Of(object)
-	values := make([]float64, 0, len(others))
-	for _, o := range others {
-		if o != object {
-			values = append(values, asker.Value(o))
-		}
-	}
+	metric.ValuesOf(asker, asker, but, values)
 	slices.Sort(values)
 	return values
 }

@@ -9,14 +9,13 @@ import (
 // grow builds a tree over some objects of a space, or over all. Objects of the tree count in the order of members.
 func (b *builder) grow() (*Tree, error) {
 	t := b.tree
-	b.items = make([]item, t.objects)
-	for i := range b.items {
-		b.items[i].object = uint32(i)
-	}
 	if t.bounds == Box {
 		b.place()
 	} else {
-		b.spare = make([]item, t.objects)
+		b.items, b.spare = make([]item, t.objects), make([]item, t.objects)
+		for i := range b.items {
+			b.items[i].object = uint32(i)
+		}
 	}
 	t.begin, t.count = []uint32{0}, []uint32{t.objects}
 	t.pivots, t.lo, t.hi = []uint32{0}, []float32{0}, []float32{float32(math.Inf(1))}
@@ -26,7 +25,10 @@ func (b *builder) grow() (*Tree, error) {
 		}
 	}
 	t.first = append(t.first, t.nodes())
-	t.order = make([]uint32, len(b.items))
+	t.order = make([]uint32, t.objects)
+	for i, key := range b.keys {
+		t.order[i] = uint32(key)
+	}
 	for i, item := range b.items {
 		t.order[i] = item.object
 	}
@@ -37,7 +39,7 @@ func (b *builder) grow() (*Tree, error) {
 		t.pivots, t.lo, t.hi = nil, nil, nil
 		err = b.enclose()
 	} else {
-		b.layPaths()
+		err = b.layPaths()
 	}
 	t.derive()
 	return t, err
@@ -67,7 +69,12 @@ func (b *builder) split(from, to uint32) error {
 			b.addChildren(node)
 		}
 	}
-	return nil
+	if t.bounds == Box {
+		return nil
+	}
+	t.first = append(t.first, t.nodes())
+	defer func() { t.first = t.first[:to] }()
+	return parallel(b.ctx, b.workers, len(large), func(i int) { b.encodePath(large[i]) })
 }
 
 func (b *builder) addChildren(node uint32) {
@@ -81,8 +88,5 @@ func (b *builder) addChildren(node uint32) {
 			t.lo = append(t.lo, bound.Float32Down(b.items[from].distance))
 			t.hi = append(t.hi, bound.Float32Up(b.items[to-1].distance))
 		}
-	}
-	if t.bounds == Pivot {
-		b.encodePath(node, uint32(len(t.begin)-t.parts(count)))
 	}
 }

@@ -1,16 +1,19 @@
 package tree
 
 import (
-	"cmp"
 	"math/rand/v2"
 	"slices"
-	"sync"
+
+	"github.com/geniemq/geniemq/index/metric"
+	"github.com/geniemq/geniemq/internal/spread"
 )
 
 const (
 	candidates = 16 // objects of a node of which one becomes its pivot
 	witnesses  = 32 // objects to which their distances are computed
-	stretch    = 4096
+	// Of both half as many are drawn in nodes of fewer than coarse objects whose distances are whole numbers, as those of texts: few of these differ, so that more comparisons find no better pivots (searches
+	// compare 0.1 % more), and were two thirds of those of a build.
+	coarse = 2048
 )
 
 // cutByPivots chooses a pivot for each of some nodes of a level and sorts their objects by (distance to it, object).
@@ -32,19 +35,22 @@ func (b *builder) cutByPivots(nodes []uint32) error {
 			pieces = append(pieces, piece{chosen[i], at, min(at+stretch, end)})
 		}
 	}
-	if err := parallel(b.ctx, b.workers, len(pieces), func(i int) {
-		p := pieces[i]
-		pivot := b.space.Of(b.object(p.pivot))
-		for at := p.begin; at < p.end; at++ {
-			b.items[at].distance = t.distance(pivot.Value(b.object(b.items[at].object)))
+	if err := spread.Run(b.ctx, b.workers, len(pieces), func() func(int) {
+		var own toPivot
+		return func(i int) {
+			p := pieces[i]
+			items := b.items[p.begin:p.end]
+			for j, d := range own.distances(b, p.pivot, len(items), func(j int) uint32 { return items[j].object }) {
+				items[j].distance = d
+			}
 		}
 	}); err != nil {
 		return err
 	}
-	spare := max(1, b.workers/len(nodes)) // goroutines for each node
+	each := max(1, b.workers/len(nodes)) // goroutines for a node
 	if err := parallel(b.ctx, b.workers, len(nodes), func(i int) {
 		begin, end := t.begin[nodes[i]], t.begin[nodes[i]]+t.count[nodes[i]]
-		sortItems(b.items[begin:end], b.spare[begin:end], spare)
+		sortItems(b.items[begin:end], b.spare[begin:end], each)
 	}); err != nil {
 		return err
 	}
@@ -54,25 +60,49 @@ func (b *builder) cutByPivots(nodes []uint32) error {
 	return nil
 }
 
-// choose chooses a pivot: of 16 sampled objects of the node the one whose distances to 32 sampled ones have the largest variance. A node whose
+// choose chooses a pivot: of sampled objects of the node the one whose distances to other sampled ones have the largest variance. A node whose
 // distances are nearly alike cannot be told apart by them.
 func (b *builder) choose(node uint32) uint32 {
 	t := b.tree
 	rng := rand.New(rand.NewPCG(t.seed, uint64(node)))
 	items := b.items[t.begin[node] : t.begin[node]+t.count[node]]
-	pivots, others := sample(rng, len(items), candidates), sample(rng, len(items), witnesses)
+	share := 1
+	if t.whole && len(items) < coarse {
+		share = 2
+	}
+	pivots, others := sample(rng, len(items), candidates/share), sample(rng, len(items), witnesses/share)
 	best, most := items[pivots[0]].object, -1.0
-	distances := make([]float64, len(others))
+	var own toPivot
 	for _, p := range pivots {
-		asker := b.space.Of(b.object(items[p].object))
-		for i, o := range others {
-			distances[i] = t.distance(asker.Value(b.object(items[o].object)))
-		}
-		if _, v := moments(distances); v > most {
+		if _, v := moments(own.distances(b, items[p].object, len(others), func(i int) uint32 { return items[others[i]].object })); v > most {
 			best, most = items[p].object, v
 		}
 	}
 	return best
+}
+
+// toPivot is memory of comparing objects with a pivot.
+type toPivot struct {
+	own     metric.Asker // whose memory it is
+	objects []uint32
+	values  []float64
+}
+
+// distances are those of n objects of the tree to one, until they are asked for again.
+func (c *toPivot) distances(b *builder, pivot uint32, n int, object func(i int) uint32) []float64 {
+	c.objects, c.values = c.objects[:0], slices.Grow(c.values[:0], n)[:n]
+	for i := range n {
+		c.objects = append(c.objects, b.object(object(i)))
+	}
+	asker := b.space.Of(b.object(pivot))
+	if c.own == nil {
+		c.own = asker
+	}
+	metric.ValuesOf(c.own, asker, c.objects, c.values)
+	for i, v := range c.values {
+		c.values[i] = b.tree.distance(v)
+	}
+	return c.values
 }
 
 // sample draws different numbers below n, all of them if there are no more than wanted.
@@ -104,62 +134,42 @@ func moments(x []float64) (mean, variance float64) {
 	return mean, variance / float64(len(x))
 }
 
-// sortItems sorts by (distance, object), which no two share, so that any way of sorting gives the same.
-func sortItems(items, spare []item, workers int) {
-	if workers < 2 || len(items) < 1<<14 {
-		slices.SortFunc(items, compareItems)
-		return
-	}
-	half := len(items) / 2
-	var group sync.WaitGroup
-	group.Go(func() { sortItems(items[:half], spare[:half], workers/2) })
-	sortItems(items[half:], spare[half:], workers-workers/2)
-	group.Wait()
-	left, right := items[:half], items[half:]
-	for i := range spare {
-		if len(right) == 0 || len(left) > 0 && compareItems(left[0], right[0]) < 0 {
-			spare[i], left = left[0], left[1:]
-		} else {
-			spare[i], right = right[0], right[1:]
-		}
-	}
-	copy(items, spare)
-}
-
-func compareItems(a, b item) int {
-	return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.object, b.object))
-}
-
-// encodePath keeps where the objects of a node lie in the intervals of the children that they are in, which begin with child.
-func (b *builder) encodePath(node, child uint32) {
+// encodePath keeps where the objects of a node lie in the intervals of its children.
+func (b *builder) encodePath(node uint32) {
 	t := b.tree
 	path := b.paths[len(b.paths)-1]
-	for end := t.begin[node] + t.count[node]; child < t.nodes(); child++ {
-		for at := t.begin[child]; at < t.begin[child]+t.count[child] && at < end; at++ {
+	for child := t.first[node]; child < t.first[node+1]; child++ {
+		for at := t.begin[child]; at < t.begin[child]+t.count[child]; at++ {
 			path[b.items[at].object] = cellOf(t.lo[child], t.hi[child], b.items[at].distance)
 		}
 	}
 }
 
 // layPaths puts the paths into the order of leaves, and positions in the place of pivots' objects.
-func (b *builder) layPaths() {
+func (b *builder) layPaths() error {
 	t := b.tree
 	t.path = make([]byte, int(t.objects)*t.height)
 	position := make([]uint32, t.objects)
-	for at, item := range b.items {
-		position[item.object] = uint32(at)
+	if err := b.stretches(len(t.order), func(lo, hi int) {
+		for at, object := range t.order[lo:hi] {
+			position[object] = uint32(lo + at)
+		}
+	}); err != nil {
+		return err
 	}
-	for depth := range t.height + 1 {
-		for node := t.levels[depth]; node < t.levels[depth+1]; node++ {
+	return b.stretches(int(t.nodes()), func(lo, hi int) {
+		for node := uint32(lo); node < uint32(hi); node++ {
 			if !t.isLeaf(node) {
 				t.pivots[node] = position[t.pivots[node]]
 				continue
 			}
-			for level := range depth {
-				for i, column := uint32(0), t.column(node, level); i < t.count[node]; i++ {
-					column[i] = b.paths[level][t.order[t.begin[node]+i]]
+			depth, _ := slices.BinarySearch(t.levels, node+1)
+			for level := range depth - 1 {
+				column, objects := t.column(node, level), t.order[t.begin[node]:t.begin[node]+t.count[node]]
+				for i, object := range objects {
+					column[i] = b.paths[level][object]
 				}
 			}
 		}
-	}
+	})
 }
