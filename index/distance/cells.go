@@ -187,10 +187,7 @@ func (s *cellsSearching) End(did *Answer, hits []metric.Hit) []metric.Hit {
 }
 
 // Joins implements Together.
-func (s *cellsSearcher) Joins(q *Query, passing uint32) bool {
-	probes := s.probes(q, passing)
-	return q.K > 0 && probes > 0 && probes < s.cells.Cells()
-}
+func (s *cellsSearcher) Joins(q *Query) bool { return q.K > 0 && q.Recall > 0 }
 
 // SearchAll implements Together.
 func (s *cellsSearcher) SearchAll(ctx context.Context, asks []Ask) error {

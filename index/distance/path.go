@@ -84,9 +84,9 @@ type Searching interface {
 // Together is a Searcher that answers many queries at once for less than one after the other.
 type Together interface {
 	Searcher
-	// Joins says whether a query is one of those, as Begin has it.
-	Joins(q *Query, passing uint32) bool
-	// SearchAll answers queries that it takes. The error is that of the context; of one query alone it is in its ask.
+	// Joins says whether a query may be one of those.
+	Joins(q *Query) bool
+	// SearchAll answers queries that join, but for those that it leaves. The error is that of the context; of one query alone it is in its ask.
 	SearchAll(ctx context.Context, asks []Ask) error
 }
 

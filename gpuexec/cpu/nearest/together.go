@@ -3,6 +3,7 @@ package nearest
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
@@ -16,46 +17,43 @@ const mostTogether = 256
 
 // set is some jobs that one core answers together, by one access path of one column.
 type set struct {
-	searcher distance.Together
+	column   *distance.Column
+	method   string
 	own      *bound
+	searcher distance.Together // nil: nobody answers several at once
 	jobs     []int
 }
 
 // sets are the jobs that are answered together, cut for the cores, and those that are not, in the memory of both.
 func (b *Batch) sets(chosen []int) (sets []set, alone []int) {
-	type path struct {
-		column *distance.Column
-		method string
-	}
-	all := make(map[path][]int)
-	var order []path
-	var last path // and its searcher: most jobs are of one
-	var s distance.Together
 	alone = chosen[:0]
+	var all []set // of each path
 	for _, n := range chosen {
 		q := b.jobs[n].Query.(*distance.Query)
-		at := path{q.Column, b.Method(n)}
-		if at != last {
-			last, s = at, nil
-			if own := b.scanned[b.position(q.Column)].bound; own != nil {
-				s, _ = own.searchers[at.method].(distance.Together)
+		at := slices.IndexFunc(all, func(s set) bool { return s.column == q.Column && s.method == b.Method(n) })
+		if at < 0 {
+			s := set{column: q.Column, method: b.Method(n), own: b.scanned[b.position(q.Column)].bound}
+			if s.own != nil {
+				s.searcher, _ = s.own.searchers[s.method].(distance.Together)
 			}
+			if s.searcher != nil {
+				s.jobs = make([]int, 0, len(chosen))
+			}
+			all, at = append(all, s), len(all)
 		}
-		if s == nil || b.begun(n) != nil || !s.Joins(q, b.passingOf(n)) {
+		s := &all[at]
+		if s.searcher == nil || b.begun(n) != nil || !s.searcher.Joins(q) {
 			alone = append(alone, n)
 			continue
 		}
-		if all[at] == nil {
-			order = append(order, at)
-		}
-		all[at] = append(all[at], n)
+		s.jobs = append(s.jobs, n)
 	}
-	for _, at := range order {
-		jobs := all[at]
-		own := b.scanned[b.position(at.column)].bound
+	for _, s := range all {
+		jobs := s.jobs
 		parts := max((len(jobs)+mostTogether-1)/mostTogether, min(len(jobs), b.crew.Size()), min(len(jobs), int(b.work(jobs)/chunkWork)))
 		for i := range parts {
-			sets = append(sets, set{own.searchers[at.method].(distance.Together), own, jobs[len(jobs)*i/parts : len(jobs)*(i+1)/parts]})
+			s.jobs = jobs[len(jobs)*i/parts : len(jobs)*(i+1)/parts]
+			sets = append(sets, s)
 		}
 	}
 	return sets, alone
