@@ -35,10 +35,10 @@ func (b *builder) place() {
 
 // cutBoxes puts the objects of some nodes of a level into the order of their parts.
 func (b *builder) cutBoxes(nodes []uint32) error {
-	t := b.tree
+	t, free := b.tree, make(chan struct{}, b.workers-1) // as many again as take nodes: of few nodes, or when few are left, they are what works
 	return parallel(b.ctx, b.workers, len(nodes), func(i int) {
 		begin, count := t.begin[nodes[i]], t.count[nodes[i]]
-		h := halving{b, count, t.parts(count), make(chan struct{}, max(0, b.workers-len(nodes)))}
+		h := halving{b, count, t.parts(count), free}
 		h.halve(begin, begin+count, 0, h.parts)
 	})
 }

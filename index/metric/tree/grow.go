@@ -13,8 +13,12 @@ func (b *builder) grow() (*Tree, error) {
 		b.place()
 	} else {
 		b.items, b.spare = make([]item, t.objects), make([]item, t.objects)
-		for i := range b.items {
-			b.items[i].object = uint32(i)
+		if err := b.stretches(len(b.items), func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				b.items[i].object = uint32(i)
+			}
+		}); err != nil {
+			return nil, err
 		}
 	}
 	t.begin, t.count = []uint32{0}, []uint32{t.objects}
@@ -26,11 +30,16 @@ func (b *builder) grow() (*Tree, error) {
 	}
 	t.first = append(t.first, t.nodes())
 	t.order = make([]uint32, t.objects)
-	for i, key := range b.keys {
-		t.order[i] = uint32(key)
-	}
-	for i, item := range b.items {
-		t.order[i] = item.object
+	if err := b.stretches(len(t.order), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			if t.bounds == Box {
+				t.order[i] = uint32(b.keys[i])
+			} else {
+				t.order[i] = b.items[i].object
+			}
+		}
+	}); err != nil {
+		return nil, err
 	}
 	t.levels = levelsOf(t.first)
 	t.height = len(t.levels) - 2

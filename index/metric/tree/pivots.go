@@ -47,7 +47,7 @@ func (b *builder) cutByPivots(nodes []uint32) error {
 	}); err != nil {
 		return err
 	}
-	each := max(1, b.workers/len(nodes)) // goroutines for a node
+	each := (2*b.workers + len(nodes) - 1) / len(nodes) // goroutines for a node: enough that all work to the end
 	if err := parallel(b.ctx, b.workers, len(nodes), func(i int) {
 		begin, end := t.begin[nodes[i]], t.begin[nodes[i]]+t.count[nodes[i]]
 		sortItems(b.items[begin:end], b.spare[begin:end], each)
