@@ -73,7 +73,11 @@ func spaceOf(s *sets.Set) (metric.Space, error) {
 	for i := range s.Objects {
 		elements = append(elements, s.Objects[i].Vector...)
 	}
-	return metric.NewVectors(m, s.Dims, elements)
+	v, err := metric.NewVectors(m, s.Dims, elements)
+	if err != nil {
+		return nil, err
+	}
+	return v.UseNorms(v.Norms(nil)) // as a column has them
 }
 
 // Line implements Result.
