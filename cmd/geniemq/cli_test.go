@@ -362,6 +362,21 @@ func TestBuildInspectQuery(t *testing.T) {
 	cancel()
 	_, _ = io.Copy(io.Discard, says)
 	asking.Wait()
+	// Whoever writes the first query late is not told that it has no answer.
+	var late bytes.Buffer
+	answers := make(chan chan answered)
+	asking.Go(func() {
+		time.Sleep(quiet + 100*time.Millisecond)
+		soon := make(chan answered)
+		answers <- soon
+		time.Sleep(50 * time.Millisecond)
+		soon <- answered{queries: make([]wire.Query, 1), results: make([]wire.Result, 1)}
+		close(answers)
+	})
+	if err := newCLI(nil, io.Discard, &late, nil).printAnswers(t.Context(), queryOptions{json: true}, answers); err != nil || late.Len() > 0 {
+		t.Errorf("an answer soon after: %v, said %q", err, late.String())
+	}
+	asking.Wait()
 	// Ctrl-C is one message, whether queries are under way or the next is waited for.
 	reader, writer := io.Pipe()
 	defer writer.Close()

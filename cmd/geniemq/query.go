@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,11 +27,10 @@ import (
 	"github.com/geniemq/geniemq/wire"
 )
 
-// inFlight is how many queries the query command has under way at a time.
-const inFlight = 64
-
-// quiet is how long nobody is answered before the query command says that it waits.
-const quiet = 3 * time.Second
+const (
+	inFlight = 64              // queries that the query command has under way at a time
+	quiet    = 3 * time.Second // for which nobody is answered before it says that it waits
+)
 
 type queryOptions struct {
 	index, file string
@@ -217,8 +217,7 @@ func (c *cli) printAnswers(ctx context.Context, opts queryOptions, answers <-cha
 	show := c.show(opts)
 	var asked, unanswered int
 	var first, unread error // why the first of the unanswered is, and why not all lines were read
-	waiting := time.After(quiet)
-	for {
+	for asking := true; ; asking = false {
 		var answer chan answered
 		select {
 		case answer = <-answers:
@@ -229,13 +228,16 @@ func (c *cli) printAnswers(ctx context.Context, opts queryOptions, answers <-cha
 		}
 		var a answered
 		if answer != nil {
+			var waiting <-chan time.Time // for the first: whoever was answered once knows
+			if asking {
+				waiting = time.After(quiet)
+			}
 			select {
 			case a = <-answer:
 			case <-waiting:
 				table.On(c.err).Say("no answer for %v, waiting up to --timeout %v; is a worker serving index %s?\n", quiet, opts.timeout, opts.index)
 				a = <-answer
 			}
-			waiting = nil // whoever was answered once knows
 		}
 		if answer == nil || a.err != nil && ctx.Err() != nil {
 			return fmt.Errorf("interrupted after %s", human.Count(asked-unanswered, "answer"))
@@ -247,9 +249,7 @@ func (c *cli) printAnswers(ctx context.Context, opts queryOptions, answers <-cha
 			unread = a.err
 		default:
 			unanswered += len(a.results)
-			if first == nil {
-				first = a.err
-			}
+			first = cmp.Or(first, a.err)
 		}
 		for i := range a.results {
 			if err := show(&a.queries[i], &a.results[i]); err != nil { // each at once: a person or a pipe waits for it
