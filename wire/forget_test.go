@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -8,7 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Whatever a decoder was used for, nothing of it is held on to when it has forgotten it, not even where it keeps memory.
+// Whatever a decoder was used for, nothing of it is held on to when it has forgotten it, not even where it keeps memory. Package jsontext's own memory, which may
+// have a name of an object that did not end, is not looked at.
 func TestForget(t *testing.T) {
 	const secret = "of somebody else"
 	queries := make([]Query, 5)
@@ -21,7 +23,18 @@ func TestForget(t *testing.T) {
 		bodies["table"], _ = AppendTable(nil, codec, queries)
 		bodies["one"] = AppendQuery(nil, codec, &queries[0])
 		bodies["broken"] = bodies["list"][:len(bodies["list"])-1]
+		if codec == JSON {
+			for i, body := range []string{
+				`{"row":{"a":{"near":{"x":"S"},"within":20}}}`, `{"row":{"a":{"near":{"x":"S"},"within":{"S":`, `{"row":{"a":{"in":[1,2],"b":{"min":"S"},"near":[{"S":[1,{"c":"S"}]}]}}}`,
+				`{"id":"a\u0062 S","row":{"S":3},"filter":{"S":{"in":["S"]}},"exclude":["S"]}`, `{"queries":[{"set":["S",4]},{"row":{"S":{"S":1}}}]}`,
+			} {
+				bodies[fmt.Sprint("text ", i)] = []byte(strings.ReplaceAll(body, "S", secret))
+			}
+		}
 		for shape, body := range bodies {
+			if strings.HasPrefix(shape, "text") && codec != JSON {
+				continue
+			}
 			for name, use := range map[string]func(d *Decoder){
 				"decode": func(d *Decoder) { _, _ = d.Decode(codec, body, Limits{}) },
 				"scan":   func(d *Decoder) { _, _ = d.Scan(codec, body, Limits{}) },

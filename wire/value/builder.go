@@ -203,6 +203,7 @@ func (b *Builder) Tree() (Tree, error) {
 
 // Reset forgets what was built. Memory is kept for the next tree unless it is large.
 func (b *Builder) Reset() {
+	clear(b.dst)
 	const most = 1 << 16
 	if cap(b.dst) > most {
 		b.dst = nil
