@@ -113,8 +113,8 @@ func TestHeadersAgain(t *testing.T) {
 	for _, h := range []*headers{&used, &fresh} {
 		h.beginResult(nats.Header{}, identity.Asked{Sequence: 8}, wire.JSON, "a")
 	}
-	if !maps.EqualFunc(used.Header, fresh.Header, slices.Equal) {
-		t.Errorf("%v, want %v", used.Header, fresh.Header)
+	if !maps.EqualFunc(used.Header, fresh.Header, slices.Equal) || len(used.values) != len(fresh.values) {
+		t.Errorf("%v of %d values, want %v of %d", used.Header, len(used.values), fresh.Header, len(fresh.values))
 	}
 }
 
