@@ -23,7 +23,7 @@
 // a time. Objects lie where the file has them: nothing is copied, and nothing is checked but lengths and orders. Who loads objects asks
 // Metric.Admits.
 //
-// Values come one by one, in runs (Values), for many queries (Block), with a cut-off (ValuesTo) and for many queries with cut-offs (Scan): the
+// Values come one by one, in runs (Values), of objects that lie apart (ValuesOf), for many queries (Block), with a cut-off (ValuesTo) and for many queries with cut-offs (Scan): the
 // fewer the calls, the faster. None of these allocates but what an asker keeps.
 package metric
 

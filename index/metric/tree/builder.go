@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/geniemq/geniemq/index/metric"
+	"github.com/geniemq/geniemq/index/metric/sorting"
 	"github.com/geniemq/geniemq/internal/spread"
 )
 
@@ -17,18 +18,12 @@ type builder struct {
 
 	members []uint32 // which objects of the space the tree is over; nil: all
 
-	items, spare []item // pivot trees: [position]
+	items, spare []sorting.Item // pivot trees: [position]
 	paths        [][]byte
 
-	near            []float32 // box trees: [object][coordinate], to cut by
-	exact           bool      // these are not rounded
-	keys, spareKeys []uint64  // [position]: see halving
-}
-
-// item is an object of a node, and its distance to the pivot of that node.
-type item struct {
-	distance float64
-	object   uint32
+	places          sorting.Places // box trees: of objects, to cut by
+	exact           bool           // these are not rounded
+	keys, spareKeys []uint64       // [position]
 }
 
 // object is the number in the space of an object of the tree.

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/geniemq/geniemq/index/metric/bound"
+	"github.com/geniemq/geniemq/index/metric/sorting"
 )
 
 // grow builds a tree over some objects of a space, or over all. Objects of the tree count in the order of members.
@@ -12,10 +13,10 @@ func (b *builder) grow() (*Tree, error) {
 	if t.bounds == Box {
 		b.place()
 	} else {
-		b.items, b.spare = make([]item, t.objects), make([]item, t.objects)
+		b.items, b.spare = make([]sorting.Item, t.objects), make([]sorting.Item, t.objects)
 		if err := b.stretches(len(b.items), func(lo, hi int) {
 			for i := lo; i < hi; i++ {
-				b.items[i].object = uint32(i)
+				b.items[i].Object = uint32(i)
 			}
 		}); err != nil {
 			return nil, err
@@ -35,7 +36,7 @@ func (b *builder) grow() (*Tree, error) {
 			if t.bounds == Box {
 				t.order[i] = uint32(b.keys[i])
 			} else {
-				t.order[i] = b.items[i].object
+				t.order[i] = b.items[i].Object
 			}
 		}
 	}); err != nil {
@@ -94,8 +95,8 @@ func (b *builder) addChildren(node uint32) {
 		t.begin, t.count = append(t.begin, from), append(t.count, to-from)
 		if t.bounds == Pivot {
 			t.pivots = append(t.pivots, 0)
-			t.lo = append(t.lo, bound.Float32Down(b.items[from].distance))
-			t.hi = append(t.hi, bound.Float32Up(b.items[to-1].distance))
+			t.lo = append(t.lo, bound.Float32Down(b.items[from].Distance))
+			t.hi = append(t.hi, bound.Float32Up(b.items[to-1].Distance))
 		}
 	}
 }

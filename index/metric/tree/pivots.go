@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/geniemq/geniemq/index/metric"
+	"github.com/geniemq/geniemq/index/metric/sorting"
 	"github.com/geniemq/geniemq/internal/spread"
 )
 
@@ -40,8 +41,8 @@ func (b *builder) cutByPivots(nodes []uint32) error {
 		return func(i int) {
 			p := pieces[i]
 			items := b.items[p.begin:p.end]
-			for j, d := range own.distances(b, p.pivot, len(items), func(j int) uint32 { return items[j].object }) {
-				items[j].distance = d
+			for j, d := range own.distances(b, p.pivot, len(items), func(j int) uint32 { return items[j].Object }) {
+				items[j].Distance = d
 			}
 		}
 	}); err != nil {
@@ -50,7 +51,7 @@ func (b *builder) cutByPivots(nodes []uint32) error {
 	each := (2*b.workers + len(nodes) - 1) / len(nodes) // goroutines for a node: enough that all work to the end
 	if err := parallel(b.ctx, b.workers, len(nodes), func(i int) {
 		begin, end := t.begin[nodes[i]], t.begin[nodes[i]]+t.count[nodes[i]]
-		sortItems(b.items[begin:end], b.spare[begin:end], each)
+		sorting.Sort(b.items[begin:end], b.spare[begin:end], each)
 	}); err != nil {
 		return err
 	}
@@ -71,11 +72,11 @@ func (b *builder) choose(node uint32) uint32 {
 		share = 2
 	}
 	pivots, others := sample(rng, len(items), candidates/share), sample(rng, len(items), witnesses/share)
-	best, most := items[pivots[0]].object, -1.0
+	best, most := items[pivots[0]].Object, -1.0
 	var own toPivot
 	for _, p := range pivots {
-		if _, v := moments(own.distances(b, items[p].object, len(others), func(i int) uint32 { return items[others[i]].object })); v > most {
-			best, most = items[p].object, v
+		if _, v := moments(own.distances(b, items[p].Object, len(others), func(i int) uint32 { return items[others[i]].Object })); v > most {
+			best, most = items[p].Object, v
 		}
 	}
 	return best
@@ -140,7 +141,7 @@ func (b *builder) encodePath(node uint32) {
 	path := b.paths[len(b.paths)-1]
 	for child := t.first[node]; child < t.first[node+1]; child++ {
 		for at := t.begin[child]; at < t.begin[child]+t.count[child]; at++ {
-			path[b.items[at].object] = cellOf(t.lo[child], t.hi[child], b.items[at].distance)
+			path[b.items[at].Object] = cellOf(t.lo[child], t.hi[child], b.items[at].Distance)
 		}
 	}
 }

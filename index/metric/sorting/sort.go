@@ -1,4 +1,6 @@
-package tree
+// Package sorting puts the objects of a tree's nodes in order while it is built: by their distances to a pivot (Sort), or by a coordinate as far as to know which are the least (Places, Least). No
+// two are alike, so that any way gives the same, and any number of goroutines.
+package sorting
 
 import (
 	"cmp"
@@ -9,18 +11,26 @@ import (
 	"github.com/geniemq/geniemq/internal/spread"
 )
 
-// What sortItems deals objects into: as many buckets as a near cache holds the ends of, of so many objects each at least. Fewer objects than sorted are compared.
+// What Sort deals objects into: as many buckets as a near cache holds the ends of, of so many objects each at least. Fewer objects than sorted are compared.
 const (
 	mostBuckets = 4096
 	ofBucket    = 4
 	sorted      = 48
+	// wide is how many objects are dealt by one goroutine more.
+	wide = 1 << 16
 )
 
-// sortItems sorts by (distance, object), which no two share, so that any way of sorting gives the same. Objects are dealt into buckets by their distance, which are sorted each; spare is
+// Item is an object, and its distance to the pivot of its node.
+type Item struct {
+	Distance float64
+	Object   uint32
+}
+
+// Sort sorts by (distance, object), which no two share, so that any way of sorting gives the same. Objects are dealt into buckets by their distance, which are sorted each; spare is
 // memory of as many.
-func sortItems(items, spare []item, workers int) {
+func Sort(items, spare []Item, workers int) {
 	if len(items) < sorted {
-		slices.SortFunc(items, compareItems)
+		slices.SortFunc(items, compare)
 		return
 	}
 	workers = max(1, min(workers, len(items)/wide))
@@ -31,18 +41,18 @@ func sortItems(items, spare []item, workers int) {
 	least, most := make([]float64, workers), make([]float64, workers)
 	together(workers, func(i int) {
 		lo, hi := span(i)
-		least[i], most[i] = items[lo].distance, items[lo].distance
+		least[i], most[i] = items[lo].Distance, items[lo].Distance
 		for _, it := range items[lo:hi] {
-			least[i], most[i] = min(least[i], it.distance), max(most[i], it.distance)
+			least[i], most[i] = min(least[i], it.Distance), max(most[i], it.Distance)
 		}
 	})
 	lowest, buckets := slices.Min(least), min(mostBuckets, len(items)/ofBucket)
 	scale := float64(buckets) / (slices.Max(most) - lowest)
 	if !(scale > 0 && scale <= math.MaxFloat64) { // all are as far, or differ by next to nothing
-		slices.SortFunc(items, compareItems)
+		slices.SortFunc(items, compare)
 		return
 	}
-	bucketOf := func(it item) int { return min(buckets-1, int((it.distance-lowest)*scale)) }
+	bucketOf := func(it Item) int { return min(buckets-1, int((it.Distance-lowest)*scale)) }
 	ends := make([][]int, workers) // where the objects of a span that are of a bucket begin, and end once they are dealt
 	together(workers, func(i int) {
 		ends[i] = make([]int, buckets)
@@ -75,21 +85,21 @@ func sortItems(items, spare []item, workers int) {
 		for bucket := i * some; bucket < end; bucket++ {
 			own, memory := spare[first:last[bucket]], items[first:last[bucket]]
 			if first = last[bucket]; len(own) > len(items)/2 { // else there may be as many levels as distances have exponents
-				slices.SortFunc(own, compareItems)
+				slices.SortFunc(own, compare)
 			} else {
-				sortItems(own, memory, 1)
+				Sort(own, memory, 1)
 			}
 			copy(memory, own)
 		}
 	})
 }
 
-func compareItems(a, b item) int {
+func compare(a, b Item) int {
 	switch {
-	case a.distance < b.distance:
+	case a.Distance < b.Distance:
 		return -1
-	case a.distance > b.distance:
+	case a.Distance > b.Distance:
 		return 1
 	}
-	return cmp.Compare(a.object, b.object)
+	return cmp.Compare(a.Object, b.Object)
 }
