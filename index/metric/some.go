@@ -6,28 +6,28 @@ import (
 	"github.com/geniemq/geniemq/index/metric/sums"
 )
 
-// ValuesOf writes the values of some objects, by their numbers, in any order, in the memory of an asker of the space, which may be another one. Those that lie apart are read before
-// they are compared, so that memory is waited for once for several of them.
-func ValuesOf(own, a Asker, objects []uint32, dst []float64) {
+// ValuesOf writes the values of some objects, by their numbers, in any order, in the memory of an asker of the space, which may be another one. One that is above most may be given as
+// math.Inf(1). Objects that lie apart are read before they are compared, so that memory is waited for once for several of them.
+func ValuesOf(own, a Asker, objects []uint32, most float64, dst []float64) {
 	dst = dst[:len(objects)]
-	if p, ok := own.(picker); ok && p.valuesOf(a, objects, dst) {
+	if p, ok := own.(picker); ok && p.valuesOf(a, objects, most, dst) {
 		return
 	}
 	for i, o := range objects {
-		dst[i] = a.Value(o)
+		ValuesTo(a, o, o+1, most, dst[i:])
 	}
 }
 
 // picker is an Asker that compares objects that lie apart with another one of its space.
 type picker interface {
-	valuesOf(a Asker, objects []uint32, dst []float64) bool
+	valuesOf(a Asker, objects []uint32, most float64, dst []float64) bool
 }
 
 // narrow is how many elements a row has at most that is read before it is compared. A longer one takes longer to copy than to wait for.
 const narrow = 64
 
 // valuesOf implements picker.
-func (a *vectorAsker[E]) valuesOf(other Asker, objects []uint32, dst []float64) bool {
+func (a *vectorAsker[E]) valuesOf(other Asker, objects []uint32, _ float64, dst []float64) bool {
 	o, ok := other.(*vectorAsker[E])
 	if !ok || o.space != a.space {
 		return false
@@ -71,11 +71,12 @@ func (a *vectorAsker[E]) pick(objects []uint32, bytes bool) []E {
 const touched = 16
 
 // valuesOf implements picker.
-func (a *textAsker) valuesOf(other Asker, objects []uint32, dst []float64) bool {
+func (a *textAsker) valuesOf(other Asker, objects []uint32, most float64, dst []float64) bool {
 	o, ok := other.(*textAsker)
 	if !ok {
 		return false
 	}
+	bound := edits(most)
 	var texts [touched]string
 	for len(objects) > 0 {
 		n := min(touched, len(objects))
@@ -85,7 +86,7 @@ func (a *textAsker) valuesOf(other Asker, objects []uint32, dst []float64) bool 
 			}
 		}
 		for i, text := range texts[:n] {
-			dst[i] = o.value(text)
+			dst[i] = o.valueTo(text, bound)
 		}
 		objects, dst = objects[n:], dst[n:]
 	}

@@ -87,10 +87,8 @@ func (a *textAsker) SetMeter(m levenshtein.Meter) { a.pattern.Meter = m }
 func (a *textAsker) Paused() bool { return a.pattern.Paused() }
 
 // Value implements Asker.
-func (a *textAsker) Value(i uint32) float64 { return a.value(a.space.Text(i)) }
-
-func (a *textAsker) value(text string) float64 {
-	d, _ := a.pattern.DistanceString(text, math.MaxInt32, &a.runes)
+func (a *textAsker) Value(i uint32) float64 {
+	d, _ := a.pattern.DistanceString(a.space.Text(i), math.MaxInt32, &a.runes)
 	return float64(d)
 }
 
@@ -105,11 +103,16 @@ func (a *textAsker) Values(lo, hi uint32, dst []float64) {
 func (a *textAsker) ValuesTo(lo, hi uint32, most float64, dst []float64) {
 	bound := edits(most)
 	for i := lo; i < hi; i++ {
-		dst[i-lo] = math.Inf(1)
-		if d, ok := a.within(a.space.Text(i), bound); ok {
-			dst[i-lo] = float64(d)
-		}
+		dst[i-lo] = a.valueTo(a.space.Text(i), bound)
 	}
+}
+
+// valueTo is the value of a text, if it is at most bound.
+func (a *textAsker) valueTo(text string, bound int) float64 {
+	if d, ok := a.within(text, bound); ok {
+		return float64(d)
+	}
+	return math.Inf(1)
 }
 
 // edits is the largest distance that is a value of most at most; -1: there is none.

@@ -256,10 +256,7 @@ func (p *positioned) Values(lo, hi uint32, dst []float64) {
 
 // ValuesTo stops early where the asker can.
 func (p *positioned) ValuesTo(lo, hi uint32, most float64, dst []float64) {
-	for i := lo; i < hi; i++ {
-		id := p.tree.order[i]
-		metric.ValuesTo(p.Asker, id, id+1, most, dst[i-lo:])
-	}
+	metric.ValuesOf(p.Asker, p.Asker, p.tree.order[lo:hi], most, dst)
 }
 
 // Coordinates are those of the query, if it has any.

@@ -187,7 +187,7 @@ func (c *calibrator) compare(object uint32, others []uint32) []float64 {
 	but := slices.DeleteFunc(slices.Clone(others), func(o uint32) bool { return o == object })
 	values := make([]float64, len(but))
 	asker := c.space.Of(object)
-	metric.ValuesOf(asker, asker, but, values)
+	metric.ValuesOf(asker, asker, but, math.Inf(1), values)
 	slices.Sort(values)
 	return values
 }

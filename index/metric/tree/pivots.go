@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 
@@ -99,7 +100,7 @@ func (c *toPivot) distances(b *builder, pivot uint32, n int, object func(i int) 
 	if c.own == nil {
 		c.own = asker
 	}
-	metric.ValuesOf(c.own, asker, c.objects, c.values)
+	metric.ValuesOf(c.own, asker, c.objects, math.Inf(1), c.values)
 	for i, v := range c.values {
 		c.values[i] = b.tree.distance(v)
 	}
