@@ -356,8 +356,9 @@ func TestBuildInspectQuery(t *testing.T) {
 		saying.Close()
 	})
 	said, err := bufio.NewReader(says).ReadString('\n')
-	if want := "no answer for 3s, waiting up to --timeout 30s; is a worker serving index nobody?\n"; err != nil || said != want {
-		t.Errorf("said %q, %v, want %q", said, err, want)
+	const unanswered = "no answer for 3s, waiting up to --timeout 30s; is a worker serving index nobody?\n"
+	if err != nil || said != unanswered {
+		t.Errorf("said %q, %v, want %q", said, err, unanswered)
 	}
 	cancel()
 	_, _ = io.Copy(io.Discard, says)
@@ -387,8 +388,9 @@ func TestBuildInspectQuery(t *testing.T) {
 		code := newCLI(in, &out, &errs, func(name string) (string, bool) { v, ok := env[name]; return v, ok }).
 			run(ctx, []string{"query", "--index", "nobody"})
 		interrupt.Stop()
-		if cancel(); code != exitFailed || errs.String() != "geniemq: interrupted after 0 answers\n" {
-			t.Errorf("Ctrl-C %s: exit code %d, said %s", name, code, errs.String())
+		cancel()
+		if said := strings.TrimPrefix(errs.String(), unanswered); code != exitFailed || said != "geniemq: interrupted after 0 answers\n" { // a busy machine may have come to say the other
+			t.Errorf("Ctrl-C %s: exit code %d, said %s", name, code, said)
 		}
 	}
 	missing := filepath.Join(dir, "none.creds")
