@@ -180,7 +180,7 @@ var rules = map[string]rule{
 	"index/metric":      {[]string{"index/levenshtein", "index/metric/bound", "index/metric/fenced", "index/metric/sums"}, nil},
 	// What finds the nearest objects of a space without comparing all.
 	"index/metric/tree":    {[]string{"index/metric", "index/metric/bound", "index/metric/sorting", "internal/spread", "index/metric/cost", "index/metric/columns", "internal/pool"}, nil},
-	"index/metric/sorting": {[]string{"internal/spread"}, nil},
+	"index/metric/sorting": {[]string{"index/metric", "internal/spread"}, nil},
 	"index/metric/bound":   {nil, nil},
 	"index/metric/fenced":  {nil, nil},
 	"index/metric/sums":    {nil, []string{"golang.org/x/sys"}},

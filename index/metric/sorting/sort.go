@@ -3,11 +3,11 @@
 package sorting
 
 import (
-	"cmp"
 	"context"
 	"math"
 	"slices"
 
+	"github.com/geniemq/geniemq/index/metric"
 	"github.com/geniemq/geniemq/internal/spread"
 )
 
@@ -17,20 +17,14 @@ const (
 	ofBucket    = 4
 	sorted      = 48
 	// wide is how many objects are dealt by one goroutine more.
-	wide = 1 << 16
+	wide = 1 << 14
 )
 
-// Item is an object, and its distance to the pivot of its node.
-type Item struct {
-	Distance float64
-	Object   uint32
-}
-
-// Sort sorts by (distance, object), which no two share, so that any way of sorting gives the same. Objects are dealt into buckets by their distance, which are sorted each; spare is
+// Sort sorts by (distance, object), the value and the id of a hit, which no two share, so that any way of sorting gives the same. Objects are dealt into buckets by their distance, which are sorted each; spare is
 // memory of as many.
-func Sort(items, spare []Item, workers int) {
+func Sort(items, spare []metric.Hit, workers int) {
 	if len(items) < sorted {
-		slices.SortFunc(items, compare)
+		slices.SortFunc(items, metric.Hit.Compare)
 		return
 	}
 	workers = max(1, min(workers, len(items)/wide))
@@ -41,18 +35,18 @@ func Sort(items, spare []Item, workers int) {
 	least, most := make([]float64, workers), make([]float64, workers)
 	together(workers, func(i int) {
 		lo, hi := span(i)
-		least[i], most[i] = items[lo].Distance, items[lo].Distance
+		least[i], most[i] = items[lo].Value, items[lo].Value
 		for _, it := range items[lo:hi] {
-			least[i], most[i] = min(least[i], it.Distance), max(most[i], it.Distance)
+			least[i], most[i] = min(least[i], it.Value), max(most[i], it.Value)
 		}
 	})
 	lowest, buckets := slices.Min(least), min(mostBuckets, len(items)/ofBucket)
 	scale := float64(buckets) / (slices.Max(most) - lowest)
 	if !(scale > 0 && scale <= math.MaxFloat64) { // all are as far, or differ by next to nothing
-		slices.SortFunc(items, compare)
+		slices.SortFunc(items, metric.Hit.Compare)
 		return
 	}
-	bucketOf := func(it Item) int { return min(buckets-1, int((it.Distance-lowest)*scale)) }
+	bucketOf := func(it metric.Hit) int { return min(buckets-1, int((it.Value-lowest)*scale)) }
 	ends := make([][]int, workers) // where the objects of a span that are of a bucket begin, and end once they are dealt
 	together(workers, func(i int) {
 		ends[i] = make([]int, buckets)
@@ -85,21 +79,11 @@ func Sort(items, spare []Item, workers int) {
 		for bucket := i * some; bucket < end; bucket++ {
 			own, memory := spare[first:last[bucket]], items[first:last[bucket]]
 			if first = last[bucket]; len(own) > len(items)/2 { // else there may be as many levels as distances have exponents
-				slices.SortFunc(own, compare)
+				slices.SortFunc(own, metric.Hit.Compare)
 			} else {
 				Sort(own, memory, 1)
 			}
 			copy(memory, own)
 		}
 	})
-}
-
-func compare(a, b Item) int {
-	switch {
-	case a.Distance < b.Distance:
-		return -1
-	case a.Distance > b.Distance:
-		return 1
-	}
-	return cmp.Compare(a.Object, b.Object)
 }

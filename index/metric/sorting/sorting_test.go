@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/geniemq/geniemq/index/metric"
 	"github.com/geniemq/geniemq/internal/testkit/raced"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
@@ -28,13 +29,13 @@ func TestSort(t *testing.T) {
 		}
 		for _, n := range []int{0, 1, 2, sorted - 1, sorted, 1000, 5 * wide} {
 			n += rng.IntN(1 + n/10)
-			items := make([]Item, n)
+			items := make([]metric.Hit, n)
 			for i, object := range rng.Perm(n) {
-				items[i] = Item{distance(), uint32(object)}
+				items[i] = metric.Hit{Value: distance(), ID: uint32(object)}
 			}
 			want := slices.Clone(items)
-			slices.SortFunc(want, compare)
-			if Sort(items, make([]Item, n), 1+rng.IntN(5)); !slices.Equal(items, want) {
+			slices.SortFunc(want, metric.Hit.Compare)
+			if Sort(items, make([]metric.Hit, n), 1+rng.IntN(5)); !slices.Equal(items, want) {
 				t.Errorf("%d, %s: not in order", n, name)
 			}
 		}

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -15,7 +16,7 @@ func (b *builder) place() {
 	b.places = sorting.Places{Dims: d, Of: make([]float32, int(b.tree.objects)*d)}
 	b.keys, b.spareKeys = make([]uint64, b.tree.objects), make([]uint64, b.tree.objects)
 	var rounded atomic.Bool
-	_ = b.stretches(int(b.tree.objects), func(lo, hi int) { // split asks the context
+	_ = b.stretches(int(b.tree.objects), stretch, func(lo, hi int) { // split asks the context
 		x, exact := make([]float64, d), true
 		for i := lo; i < hi; i++ {
 			b.keys[i] = uint64(i)
@@ -35,12 +36,22 @@ func (b *builder) place() {
 
 // cutBoxes puts the objects of some nodes of a level into the order of their parts.
 func (b *builder) cutBoxes(nodes []uint32) error {
-	t, free := b.tree, make(chan struct{}, b.workers-1) // as many again as take nodes: of few nodes, or when few are left, they are what works
-	return parallel(b.ctx, b.workers, len(nodes), func(i int) {
-		begin, count := t.begin[nodes[i]], t.count[nodes[i]]
+	t, free := b.tree, make(chan struct{}, b.workers)
+	var group sync.WaitGroup
+	for _, node := range nodes {
+		if b.ctx.Err() != nil {
+			break
+		}
+		begin, count := t.begin[node], t.count[node]
 		h := halving{b, count, t.parts(count), free}
-		h.halve(begin, begin+count, 0, h.parts)
-	})
+		free <- struct{}{}
+		group.Go(func() {
+			h.halve(begin, begin+count, 0, h.parts)
+			<-free
+		})
+	}
+	group.Wait()
+	return context.Cause(b.ctx)
 }
 
 // halving cuts a node into its parts.
@@ -48,7 +59,7 @@ type halving struct {
 	*builder
 	count uint32
 	parts int
-	free  chan struct{} // holds a token for each further goroutine
+	free  chan struct{} // holds a token for each goroutine of the level
 }
 
 // halve cuts what will be the parts from to to-1, which lie from begin to end-1, into two, along the widest coordinate, by (coordinate, object), and goes on with both.
@@ -78,7 +89,7 @@ func (h *halving) halve(begin, end uint32, from, to int) {
 }
 
 // wide is how many objects are read for one goroutine more.
-const wide = 16 * stretch
+const wide = 4 * stretch
 
 // spread calls work for all of n objects, on goroutines that are free where there are many.
 func (h *halving) spread(n int, work func(lo, hi int)) {
@@ -108,7 +119,7 @@ func (b *builder) enclose() error {
 	if t.objects == 0 {
 		return b.ctx.Err()
 	}
-	if err := b.stretches(int(t.nodes()), func(first, end int) {
+	if err := b.stretches(int(t.nodes()), several, func(first, end int) {
 		x := make([]float64, d)
 		for i := first; i < end; i++ {
 			if t.isLeaf(uint32(i)) {
@@ -139,19 +150,15 @@ func (b *builder) encloseLeaf(leaf uint32, lo, hi []float32, x []float64) {
 	objects := t.order[t.begin[leaf] : t.begin[leaf]+t.count[leaf]]
 	slices.Sort(objects)
 	for i, object := range objects {
-		if b.exact {
-			for j, v := range b.places.At(uint64(object)) {
-				if i == 0 {
-					lo[j], hi[j] = v, v
-				}
-				lo[j], hi[j] = min(lo[j], v), max(hi[j], v)
-			}
-			continue
+		if !b.exact {
+			b.placed.Coordinates(b.object(object), x)
+			t.place(x)
 		}
-		b.placed.Coordinates(b.object(object), x)
-		t.place(x)
-		for j, v := range x {
-			least, most := bound.Float32Down(v), bound.Float32Up(v)
+		for j, v := range b.places.At(uint64(object)) {
+			least, most := v, v
+			if !b.exact {
+				least, most = bound.Float32Down(x[j]), bound.Float32Up(x[j])
+			}
 			if i > 0 {
 				least, most = min(least, lo[j]), max(most, hi[j])
 			}

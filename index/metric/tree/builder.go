@@ -18,7 +18,7 @@ type builder struct {
 
 	members []uint32 // which objects of the space the tree is over; nil: all
 
-	items, spare []sorting.Item // pivot trees: [position]
+	items, spare []metric.Hit // pivot trees, [position]: objects, and their distances to the pivot of their node
 	paths        [][]byte
 
 	places          sorting.Places // box trees: of objects, to cut by
@@ -45,12 +45,15 @@ func cut(count uint32, j, parts int) uint32 {
 }
 
 // stretches calls work for all of n things, some at a time, on some goroutines.
-func (b *builder) stretches(n int, work func(lo, hi int)) error {
-	return parallel(b.ctx, b.workers, (n+stretch-1)/stretch, func(i int) { work(i*stretch, min((i+1)*stretch, n)) })
+func (b *builder) stretches(n, some int, work func(lo, hi int)) error {
+	return parallel(b.ctx, b.workers, (n+some-1)/some, func(i int) { work(i*some, min((i+1)*some, n)) })
 }
 
-// stretch is how many things a goroutine takes at a time.
-const stretch = 4096
+// What a goroutine takes at a time.
+const (
+	stretch = 4096 // objects
+	several = 128  // nodes
+)
 
 // parallel calls work for 0 to n-1 on some goroutines.
 func parallel(ctx context.Context, workers, n int, work func(i int)) error {

@@ -3,8 +3,8 @@ package tree
 import (
 	"math"
 
+	"github.com/geniemq/geniemq/index/metric"
 	"github.com/geniemq/geniemq/index/metric/bound"
-	"github.com/geniemq/geniemq/index/metric/sorting"
 )
 
 // grow builds a tree over some objects of a space, or over all. Objects of the tree count in the order of members.
@@ -13,30 +13,29 @@ func (b *builder) grow() (*Tree, error) {
 	if t.bounds == Box {
 		b.place()
 	} else {
-		b.items, b.spare = make([]sorting.Item, t.objects), make([]sorting.Item, t.objects)
-		if err := b.stretches(len(b.items), func(lo, hi int) {
+		b.items, b.spare = make([]metric.Hit, t.objects), make([]metric.Hit, t.objects)
+		if err := b.stretches(len(b.items), stretch, func(lo, hi int) {
 			for i := lo; i < hi; i++ {
-				b.items[i].Object = uint32(i)
+				b.items[i].ID = uint32(i)
 			}
 		}); err != nil {
 			return nil, err
 		}
 	}
-	t.begin, t.count = []uint32{0}, []uint32{t.objects}
+	t.first, t.begin, t.count = []uint32{1}, []uint32{0}, []uint32{t.objects}
 	t.pivots, t.lo, t.hi = []uint32{0}, []float32{0}, []float32{float32(math.Inf(1))}
 	for from, to := uint32(0), uint32(1); from < to; from, to = to, t.nodes() {
 		if err := b.split(from, to); err != nil {
 			return nil, err
 		}
 	}
-	t.first = append(t.first, t.nodes())
 	t.order = make([]uint32, t.objects)
-	if err := b.stretches(len(t.order), func(lo, hi int) {
+	if err := b.stretches(len(t.order), stretch, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			if t.bounds == Box {
 				t.order[i] = uint32(b.keys[i])
 			} else {
-				t.order[i] = b.items[i].Object
+				t.order[i] = b.items[i].ID
 			}
 		}
 	}); err != nil {
@@ -74,16 +73,14 @@ func (b *builder) split(from, to uint32) error {
 		return err
 	}
 	for node := from; node < to; node++ {
-		t.first = append(t.first, t.nodes())
 		if t.count[node] > uint32(t.leaf) {
 			b.addChildren(node)
 		}
+		t.first = append(t.first, t.nodes())
 	}
 	if t.bounds == Box {
 		return nil
 	}
-	t.first = append(t.first, t.nodes())
-	defer func() { t.first = t.first[:to] }()
 	return parallel(b.ctx, b.workers, len(large), func(i int) { b.encodePath(large[i]) })
 }
 
@@ -95,8 +92,8 @@ func (b *builder) addChildren(node uint32) {
 		t.begin, t.count = append(t.begin, from), append(t.count, to-from)
 		if t.bounds == Pivot {
 			t.pivots = append(t.pivots, 0)
-			t.lo = append(t.lo, bound.Float32Down(b.items[from].Distance))
-			t.hi = append(t.hi, bound.Float32Up(b.items[to-1].Distance))
+			t.lo = append(t.lo, bound.Float32Down(b.items[from].Value))
+			t.hi = append(t.hi, bound.Float32Up(b.items[to-1].Value))
 		}
 	}
 }

@@ -13,8 +13,8 @@ import (
 const (
 	candidates = 16 // objects of a node of which one becomes its pivot
 	witnesses  = 32 // objects to which their distances are computed
-	// Of both half as many are drawn in nodes of fewer than coarse objects whose distances are whole numbers, as those of texts: few of these differ, so that more comparisons find no better pivots (searches
-	// compare 0.1 % more), and were two thirds of those of a build.
+	// Nodes of fewer objects draw half as many of both where distances are whole numbers, as those of texts. So few numbers differ that more comparisons find
+	// no better pivots (searches compare 0.1 % more), and were two thirds of all that a build compared.
 	coarse = 2048
 )
 
@@ -42,18 +42,26 @@ func (b *builder) cutByPivots(nodes []uint32) error {
 		return func(i int) {
 			p := pieces[i]
 			items := b.items[p.begin:p.end]
-			for j, d := range own.distances(b, p.pivot, len(items), func(j int) uint32 { return items[j].Object }) {
-				items[j].Distance = d
+			for j, d := range own.distances(b, p.pivot, len(items), func(j int) uint32 { return items[j].ID }) {
+				items[j].Value = d
 			}
 		}
 	}); err != nil {
 		return err
 	}
-	each := (2*b.workers + len(nodes) - 1) / len(nodes) // goroutines for a node: enough that all work to the end
-	if err := parallel(b.ctx, b.workers, len(nodes), func(i int) {
-		begin, end := t.begin[nodes[i]], t.begin[nodes[i]]+t.count[nodes[i]]
-		sorting.Sort(b.items[begin:end], b.spare[begin:end], each)
-	}); err != nil {
+	sorted := func(node uint32, workers int) {
+		begin, end := t.begin[node], t.begin[node]+t.count[node]
+		sorting.Sort(b.items[begin:end], b.spare[begin:end], workers)
+	}
+	var small []uint32
+	for _, node := range nodes {
+		if int(t.count[node]) < b.workers*wide {
+			small = append(small, node)
+		} else if b.ctx.Err() == nil {
+			sorted(node, b.workers)
+		}
+	}
+	if err := parallel(b.ctx, b.workers, len(small), func(i int) { sorted(small[i], 1) }); err != nil {
 		return err
 	}
 	for i, node := range nodes {
@@ -73,11 +81,11 @@ func (b *builder) choose(node uint32) uint32 {
 		share = 2
 	}
 	pivots, others := sample(rng, len(items), candidates/share), sample(rng, len(items), witnesses/share)
-	best, most := items[pivots[0]].Object, -1.0
+	best, most := items[pivots[0]].ID, -1.0
 	var own toPivot
 	for _, p := range pivots {
-		if _, v := moments(own.distances(b, items[p].Object, len(others), func(i int) uint32 { return items[others[i]].Object })); v > most {
-			best, most = items[p].Object, v
+		if _, v := moments(own.distances(b, items[p].ID, len(others), func(i int) uint32 { return items[others[i]].ID })); v > most {
+			best, most = items[p].ID, v
 		}
 	}
 	return best
@@ -142,7 +150,7 @@ func (b *builder) encodePath(node uint32) {
 	path := b.paths[len(b.paths)-1]
 	for child := t.first[node]; child < t.first[node+1]; child++ {
 		for at := t.begin[child]; at < t.begin[child]+t.count[child]; at++ {
-			path[b.items[at].Object] = cellOf(t.lo[child], t.hi[child], b.items[at].Distance)
+			path[b.items[at].ID] = cellOf(t.lo[child], t.hi[child], b.items[at].Value)
 		}
 	}
 }
@@ -152,14 +160,14 @@ func (b *builder) layPaths() error {
 	t := b.tree
 	t.path = make([]byte, int(t.objects)*t.height)
 	position := make([]uint32, t.objects)
-	if err := b.stretches(len(t.order), func(lo, hi int) {
+	if err := b.stretches(len(t.order), stretch, func(lo, hi int) {
 		for at, object := range t.order[lo:hi] {
 			position[object] = uint32(lo + at)
 		}
 	}); err != nil {
 		return err
 	}
-	return b.stretches(int(t.nodes()), func(lo, hi int) {
+	return b.stretches(int(t.nodes()), several, func(lo, hi int) {
 		for node := uint32(lo); node < uint32(hi); node++ {
 			if !t.isLeaf(node) {
 				t.pivots[node] = position[t.pivots[node]]
