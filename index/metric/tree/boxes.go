@@ -1,7 +1,6 @@
 package tree
 
 import (
-	"context"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -36,22 +35,12 @@ func (b *builder) place() {
 
 // cutBoxes puts the objects of some nodes of a level into the order of their parts.
 func (b *builder) cutBoxes(nodes []uint32) error {
-	t, free := b.tree, make(chan struct{}, b.workers)
-	var group sync.WaitGroup
-	for _, node := range nodes {
-		if b.ctx.Err() != nil {
-			break
-		}
+	t := b.tree
+	return b.each(nodes, func(node uint32, workers int) {
 		begin, count := t.begin[node], t.count[node]
-		h := halving{b, count, t.parts(count), free}
-		free <- struct{}{}
-		group.Go(func() {
-			h.halve(begin, begin+count, 0, h.parts)
-			<-free
-		})
-	}
-	group.Wait()
-	return context.Cause(b.ctx)
+		h := halving{b, count, t.parts(count), make(chan struct{}, workers-1)}
+		h.halve(begin, begin+count, 0, h.parts)
+	})
 }
 
 // halving cuts a node into its parts.
@@ -59,7 +48,7 @@ type halving struct {
 	*builder
 	count uint32
 	parts int
-	free  chan struct{} // holds a token for each goroutine of the level
+	free  chan struct{} // holds a token for each further goroutine
 }
 
 // halve cuts what will be the parts from to to-1, which lie from begin to end-1, into two, along the widest coordinate, by (coordinate, object), and goes on with both.
@@ -87,9 +76,6 @@ func (h *halving) halve(begin, end uint32, from, to int) {
 	h.halve(begin, begin+n, from, middle)
 	h.halve(begin+n, end, middle, to)
 }
-
-// wide is how many objects are read for one goroutine more.
-const wide = 4 * stretch
 
 // spread calls work for all of n objects, on goroutines that are free where there are many.
 func (h *halving) spread(n int, work func(lo, hi int)) {

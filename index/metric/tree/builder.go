@@ -49,10 +49,24 @@ func (b *builder) stretches(n, some int, work func(lo, hi int)) error {
 	return parallel(b.ctx, b.workers, (n+some-1)/some, func(i int) { work(i*some, min((i+1)*some, n)) })
 }
 
+// each calls work for nodes of a level: for one of many objects on all goroutines, of which it is told, for the others on one each.
+func (b *builder) each(nodes []uint32, work func(node uint32, workers int)) error {
+	var small []uint32
+	for _, node := range nodes {
+		if int(b.tree.count[node]) < b.workers*wide {
+			small = append(small, node)
+		} else if b.ctx.Err() == nil {
+			work(node, b.workers)
+		}
+	}
+	return parallel(b.ctx, b.workers, len(small), func(i int) { work(small[i], 1) })
+}
+
 // What a goroutine takes at a time.
 const (
-	stretch = 4096 // objects
-	several = 128  // nodes
+	stretch = 4096        // objects
+	wide    = 4 * stretch // of a node that goroutines share
+	several = 128         // nodes
 )
 
 // parallel calls work for 0 to n-1 on some goroutines.

@@ -49,19 +49,10 @@ func (b *builder) cutByPivots(nodes []uint32) error {
 	}); err != nil {
 		return err
 	}
-	sorted := func(node uint32, workers int) {
+	if err := b.each(nodes, func(node uint32, workers int) {
 		begin, end := t.begin[node], t.begin[node]+t.count[node]
 		sorting.Sort(b.items[begin:end], b.spare[begin:end], workers)
-	}
-	var small []uint32
-	for _, node := range nodes {
-		if int(t.count[node]) < b.workers*wide {
-			small = append(small, node)
-		} else if b.ctx.Err() == nil {
-			sorted(node, b.workers)
-		}
-	}
-	if err := parallel(b.ctx, b.workers, len(small), func(i int) { sorted(small[i], 1) }); err != nil {
+	}); err != nil {
 		return err
 	}
 	for i, node := range nodes {
