@@ -253,49 +253,6 @@ func (p Product) proven(sample, mean []float64, exponent int) float64 {
 	return shares / max(1, float64(len(sample)/dims-1))
 }
 
-// levelled is how many bytes have one level: kernels/near_levels.cu.
-const levelled = 8
-
-// LevelsLeave is the share of the pairs of a sample that levels of bytes leave to be compared by their bytes in a late wave. SetLevels has been there.
-func (s *Sieve) LevelsLeave(sample []float64, waves *profile.NearWaves) float64 {
-	n := min(len(sample)/s.dims, 2+int(math.Sqrt(float64(2*waves.LevelsWork)/float64(s.dims))))
-	bytes, lost, scale := make([]uint8, n*s.dims), make([]int, n), s.Scale()
-	for i := range bytes {
-		bytes[i], _ = bound.Level(sample[i], scale, s.Mean[i%s.dims])
-		if rest := 2*int(bytes[i]%levelled) - (levelled - 1); rest < 0 {
-			lost[i/s.dims] -= rest
-		} else {
-			lost[i/s.dims] += rest
-		}
-	}
-	var all, least []int // of pairs: their difference, and what levels prove of it
-	for i := range n {
-		for j := range i {
-			whole, coarse := 0, 0
-			for d := range s.dims {
-				a, b := int(bytes[i*s.dims+d]), int(bytes[j*s.dims+d])
-				if a < b {
-					a, b = b, a
-				}
-				whole += a - b
-				coarse += a/levelled - b/levelled
-			}
-			all, least = append(all, whole), append(least, levelled*coarse-(lost[i]+lost[j])/2)
-		}
-	}
-	if len(all) == 0 {
-		return 1
-	}
-	slices.Sort(all)
-	wanted, left := all[int(waves.LevelsNear*float64(len(all)))], 0
-	for _, l := range least {
-		if l <= wanted {
-			left++
-		}
-	}
-	return float64(left) / float64(len(least))
-}
-
 // Scale is the power of two.
 func (s *Sieve) Scale() float64 { return math.Ldexp(1, s.Exponent) }
 

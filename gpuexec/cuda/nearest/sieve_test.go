@@ -4,16 +4,13 @@ import (
 	"math"
 	"testing"
 
-	"github.com/geniemq/geniemq/gpuexec/cuda/profile"
-	"github.com/geniemq/geniemq/gpuexec/run"
-	"github.com/geniemq/geniemq/index/distance"
 	"github.com/geniemq/geniemq/index/metric"
 	"github.com/geniemq/geniemq/index/metric/bound"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
-// spread makes vectors by a function of a dimension.
-func spread(n, dims int, of func(d int) float64) []float64 {
+// vectorsOf makes vectors by a function of a dimension.
+func vectorsOf(n, dims int, of func(d int) float64) []float64 {
 	all := make([]float64, 0, n*dims)
 	for range n {
 		for d := range dims {
@@ -54,7 +51,7 @@ func TestSetLevels(t *testing.T) {
 		}, 0.5},
 	} {
 		for _, kind := range []metric.Kind{metric.L1, metric.Linf} {
-			s, sample := columnOf(kind, dims, 100, true).Sieve, spread(200, dims, c.of)
+			s, sample := columnOf(kind, dims, 100, true).Sieve, vectorsOf(200, dims, c.of)
 			if !s.SetLevels(sample) {
 				t.Errorf("%s: there are no levels", name)
 				continue
@@ -72,7 +69,7 @@ func TestSetLevels(t *testing.T) {
 		}
 	}
 	for name, of := range map[string]func(int) float64{"all alike": func(d int) float64 { return float64(d) }, "infinite": func(int) float64 { return math.Inf(1 - 2*rng.IntN(2)) }} {
-		if columnOf(metric.L1, dims, 100, true).Sieve.SetLevels(spread(50, dims, of)) {
+		if columnOf(metric.L1, dims, 100, true).Sieve.SetLevels(vectorsOf(50, dims, of)) {
 			t.Errorf("vectors that are %s have levels", name)
 		}
 	}
@@ -88,30 +85,4 @@ func sampleLost(v []float64, s *Sieve) (sum float64) {
 		sum += lost
 	}
 	return sum
-}
-
-// TestLevelsLeave: levels leave nothing to speak of where bytes are spread, and everything where they differ within a level.
-func TestLevelsLeave(t *testing.T) {
-	rng := seeded.Rand(t)
-	const dims = 282
-	for _, c := range []struct {
-		name        string
-		spread      int
-		least, most float64
-	}{{"bytes", 256, 0, 0.02}, {"one level and a far value", 8, 0.9, 1}} {
-		sample := make([]float64, 200*dims)
-		for i := range sample {
-			sample[i] = float64(rng.IntN(c.spread))
-		}
-		for d := range dims { // a step is a whole number
-			sample[d], sample[dims+d] = 0, 255
-		}
-		s := NewColumn(&distance.Column{Of: distance.Vectors, Metric: metric.Metric{Kind: metric.L1}, Objects: 1 << 20, Dims: dims}, run.Tiles{End: 17}).Sievable(200<<10, map[Product]int{Bytes: 512})
-		if s == nil || s.Product != Bytes || !s.SetLevels(sample) {
-			t.Fatalf("%s: %+v", c.name, s)
-		}
-		if left := s.LevelsLeave(sample, &profile.Of("").Near); left < c.least || left > c.most {
-			t.Errorf("%s: %v of the pairs are left, want %v to %v", c.name, left, c.least, c.most)
-		}
-	}
 }

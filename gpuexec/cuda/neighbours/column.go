@@ -28,6 +28,7 @@ type column struct {
 	rows, norms, present                abi.Pointer
 	mean, largest, few, begins, reaches abi.Pointer
 	levels                              abi.Pointer // of bytes; 0: there are none
+	levelled                            int         // objects that have been seen for each hit before it goes by levels; 0: it has none
 	scan                                *scanKernel // nil: that of its terms
 }
 
@@ -47,13 +48,12 @@ type guessKernels struct {
 // A columnLoader loads a column. It runs on the engine's thread where it says so.
 type columnLoader struct {
 	*column
-	engine   *device.Engine
-	kernels  *launches
-	space    metric.Space
-	each     func(write func([]byte)) // gives the rows as they are stored, one after the other; nil: those of the index
-	byLevels bool                     // levels of bytes are derived
-	has      filter.Set               // of the tiles' objects those that have a value; nil: all
-	room     *room.Room
+	engine  *device.Engine
+	kernels *launches
+	space   metric.Space
+	each    func(write func([]byte)) // gives the rows as they are stored, one after the other; nil: those of the index
+	has     filter.Set               // of the tiles' objects those that have a value; nil: all
+	room    *room.Room
 }
 
 // load brings a column onto the device; nil without an error: it has no room, or nothing to be compared.
@@ -173,7 +173,7 @@ func (l *columnLoader) loadSieve() error {
 		return nil
 	}
 	held, reserved := s.FewBytes(l.Objects)+s.BeginsBytes(l.Objects)+s.ReachesBytes(l.Tiles.Len())+8*int64(l.Dims)+8, len(l.release)
-	if l.byLevels = l.levelsPay(s); l.byLevels {
+	if l.levelled = l.levelsFrom(s); l.levelled > 0 {
 		held += s.BeginsBytes(l.Objects)
 	}
 	if err := l.reserve(s.Product.Said(), held); err != nil || len(l.release) == reserved {
@@ -225,7 +225,7 @@ func (l *columnLoader) fillSieve(m *device.Memory) (scaled bool, err error) {
 	if err == nil && s.Product == nearest.Boxes {
 		s.Lost, err = l.measured(m)
 	}
-	if err == nil && l.byLevels {
+	if err == nil && l.levelled > 0 {
 		err = l.loadLevels(m)
 	}
 	return err == nil, err

@@ -39,14 +39,15 @@ func (k *levelsLaunches) takes(s *nearest.Sieve) bool {
 	return s.Product == nearest.Bytes && k.product > 0 && k.bytes(s.Steps) <= k.most
 }
 
-// levelsPay says whether a column is to have levels: it can, and they leave little of a sample.
-func (l *columnLoader) levelsPay(s *nearest.Sieve) bool {
+// levelsFrom is how many objects have been seen for each hit when a column goes by levels; 0: it has none, because it cannot, or because a sample does not show that they pay.
+func (l *columnLoader) levelsFrom(s *nearest.Sieve) int {
 	waves := &l.engine.Device().Profile.Near
-	if !l.kernels.levels.takes(s) || s.Steps < waves.LevelSteps {
-		return false
+	if own := *s; l.kernels.levels.takes(s) && s.Steps >= waves.LevelSteps && own.SetLevels(l.sample()) {
+		sample := own.LevelsSample()
+		l.sampled(own.LevelsSize(waves), sample.Add)
+		return sample.From(waves)
 	}
-	own, sample := *s, l.sample()
-	return own.SetLevels(sample) && own.LevelsLeave(sample, waves) <= waves.LevelsLeave
+	return 0
 }
 
 // loadLevels derives what is known of objects.

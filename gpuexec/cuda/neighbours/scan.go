@@ -339,7 +339,7 @@ const sieveAtOnce, sharedOfBlock = 2, 1 << 10
 
 // byLevels says whether a wave behind so many objects goes by levels: what these leave is compared by its bytes, which takes longer than all bytes do where much is left.
 func (l launcher) byLevels(seen uint32) bool {
-	return l.column.levels != 0 && int64(seen) >= int64(max(1, l.piece.MostHits()))*int64(l.device.Profile.Near.Levelled)
+	return l.column.levels != 0 && int64(seen) >= int64(max(1, l.piece.MostHits()))*int64(l.column.levelled)
 }
 
 // byGroups says whether groups of warps multiply float16s.

@@ -135,12 +135,11 @@ type NearWaves struct {
 	// no more than List.
 	Sample, SampleHits, SampleShare int
 	// SievedHits is the most hits of a query that is sieved, Grouped how many steps a product of float16s has at least that groups of warps take, and Levelled how many
-	// objects have been seen for each hit before bytes go by levels, of columns of LevelSteps steps at least.
+	// objects have been seen for each hit, at least, before bytes go by levels, of columns of LevelSteps steps at least.
 	SievedHits, Grouped, Levelled, LevelSteps int
-	// LevelsLeave is the largest share of pairs that levels may leave, at the distance that a share of LevelsNear has: as near as what a late wave looks for (Levelled). Of a large
-	// sample only so many vectors are looked at that it takes some LevelsWork steps.
-	LevelsLeave, LevelsNear float64
-	LevelsWork              int
+	// LevelsLeave is the largest share of objects that levels may leave of a wave, as a sample shows that takes LevelsWork steps to compare.
+	LevelsLeave float64
+	LevelsWork  int
 	// Of blocks of a sieve that go through objects: how long one Prepares its queries, in abi.SieveObjects that it could go through, and in how many Rounds they run at most.
 	Prepares, Rounds int
 
@@ -231,7 +230,7 @@ func Of(string) *Profile {
 		Scan:   ScanSizes{Work: 1 << 34, LeastWave: 16 << 10, Blocks: 2, Growth: 4, Batch: 80e3, Step: 2.5, Signs: 0.15},
 		Near: NearWaves{First: 128, Growth: 6, Least: 16 << 10, Sieved: 8 << 20, List: 4096, Over: 0.15, FewHits: 32, FewObjects: 4096, FoundList: 32, FoundLeast: 512,
 			CellsFirst: 512, CellsList: 1024, CellsLeast: 8, CellsPairs: 1, CellsEach: 16, CellsAlone: 8192, CellsElement: 0.29, CellsMost: 256 << 10, CellsTogether: 4 << 20, CellsListed: 128,
-			RanksMost: 8192, Guessed: 16 << 10, GuessedShare: 4, Sample: 4096, SampleHits: 128, SampleShare: 4, SievedHits: 256, Places: 1024, MorePlaces: 8, Grouped: 8, Levelled: 10_000, LevelSteps: 16, LevelsLeave: 0.005, LevelsNear: 1e-4, LevelsWork: 40_000_000, Prepares: 4, Rounds: 8,
+			RanksMost: 8192, Guessed: 16 << 10, GuessedShare: 4, Sample: 4096, SampleHits: 128, SampleShare: 4, SievedHits: 256, Places: 1024, MorePlaces: 8, Grouped: 8, Levelled: 10_000, LevelSteps: 16, LevelsLeave: 0.005, LevelsWork: 300_000_000, Prepares: 4, Rounds: 8,
 			Batch: 100e3, Wave: 120e3, Step: 0.117, Bytes: 0.085, Element: 0.45, ElementPowers: 8, Place: 0.3, Hit: 15,
 			Boxes: 0.14, Codes: 0.155, Powers: [...]float64{0.137, 0.13, 0.17, 0.17, 0.21, 0.153}, Deep: 2e3, DeepWarps: 24, DeepLeast: 256, Leaves: 64, GramTile: 26, GramLook: 3.5e3,
 			Encode: 300, Decode: 250, Sort: 30, Alone: 1e6},
