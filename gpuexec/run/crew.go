@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +12,8 @@ import (
 // Crew is the host cores that an engine may use, shared by all its searchers and all concurrent calls. Work is
 // split into units, and who executes one holds a seat, of which there are as many as cores. There are no
 // standing goroutines: a call brings its own, and they end with it, so a crew needs no closing and nothing leaks.
+// A call ends when its work is done and not before, but does not wait for those of its goroutines that have not begun (gang):
+// the runtime wakes one core after the other, some 40 microseconds each, and others may have the seats.
 //
 // Fairness: goroutines wait for a seat in one queue, first come first served, and give theirs up after a quantum of
 // work. So concurrent calls share the cores evenly, and a small call waits a quantum for each call before it, not
@@ -81,8 +82,8 @@ type Shift struct {
 
 const noSeat = -1
 
-// sit waits for a seat. It is false when ctx, if there is one, ends before.
-func (s *Shift) sit(ctx context.Context) bool {
+// sit waits for a seat. It is false when ctx, if there is one, ends before, or over is closed.
+func (s *Shift) sit(ctx context.Context, over <-chan struct{}) bool {
 	var ended <-chan struct{}
 	if ctx != nil {
 		ended = ctx.Done()
@@ -96,6 +97,9 @@ func (s *Shift) sit(ctx context.Context) bool {
 		case <-s.crew.shares:
 			s.share = true
 		case <-time.After(wait):
+		case <-over:
+			s.stand()
+			return false
 		case <-ended:
 		}
 		if ctx != nil && ctx.Err() != nil {
@@ -106,10 +110,11 @@ func (s *Shift) sit(ctx context.Context) bool {
 	select {
 	case s.Seat = <-s.crew.seats:
 		return true
+	case <-over:
 	case <-ended:
-		s.stand()
-		return false
 	}
+	s.stand()
+	return false
 }
 
 // stand gives the seat up, and the share.
@@ -136,7 +141,7 @@ func (s *Shift) Spend(work int) {
 	s.spent = 0
 	if s.background {
 		s.stand()
-		s.sit(context.Background()) // there will be one
+		s.sit(context.Background(), nil) // there will be one
 		return
 	}
 	s.crew.seats <- s.Seat
@@ -159,31 +164,40 @@ func (c *Crew) runOn(ctx context.Context, cores, units int, work func(s *Shift, 
 	if pace.Cores > 0 {
 		cores = min(cores, pace.Cores)
 	}
+	g := gang{over: make(chan struct{}), left: make(chan struct{})}
 	worker := func() {
 		s := Shift{Seat: noSeat, crew: c, background: pace.Background}
-		if !s.sit(ctx) {
+		if !s.sit(ctx, g.over) {
 			return
 		}
-		defer s.stand()
+		if !g.begin() {
+			s.stand()
+			return
+		}
+		defer func() {
+			s.stand()
+			g.leave()
+		}()
 		for failed.Load() == nil && ctx.Err() == nil {
 			unit := int(next.Add(1)) - 1
 			if unit >= units {
-				return
+				break
 			}
 			if err := Protect(func() { work(&s, unit) }); err != nil {
 				first := err // err itself would be allocated for every unit
 				failed.CompareAndSwap(nil, &first)
 			}
 		}
+		g.end()
 	}
-	var others sync.WaitGroup
 	for range min(units, cores, c.Size()) - 1 {
-		others.Go(worker)
+		go worker()
 	}
 	if units > 0 {
 		worker()
 	}
-	others.Wait()
+	g.end()
+	<-g.left
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -191,6 +205,53 @@ func (c *Crew) runOn(ctx context.Context, cores, units int, work func(s *Shift, 
 		return *err
 	}
 	return nil
+}
+
+// A gang is the goroutines of one call, of which nobody begins any longer once there is nothing left to begin: whoever comes then goes, and is not waited for.
+type gang struct {
+	work atomic.Int64  // how many are at work, and gangEnded when nobody begins any longer
+	over chan struct{} // closed when nobody begins any longer
+	left chan struct{} // closed when nobody is at work any longer, either
+}
+
+// gangEnded is more than there are goroutines.
+const gangEnded = 1 << 32
+
+// begin is false when it is too late.
+func (g *gang) begin() bool {
+	for {
+		n := g.work.Load()
+		if n >= gangEnded {
+			return false
+		}
+		if g.work.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// leave ends what begin has begun.
+func (g *gang) leave() {
+	if g.work.Add(-1) == gangEnded {
+		close(g.left)
+	}
+}
+
+// end lets nobody begin any longer.
+func (g *gang) end() {
+	for {
+		n := g.work.Load()
+		if n >= gangEnded {
+			return
+		}
+		if g.work.CompareAndSwap(n, n+gangEnded) {
+			close(g.over)
+			if n == 0 {
+				close(g.left)
+			}
+			return
+		}
+	}
 }
 
 // Each executes work for the units 0 to units-1, which together take about so many nanoseconds, on as many cores as are worth waking. So

@@ -3,11 +3,13 @@ package run
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
 
 // TestCrewEach: every unit once, whatever the stretches.
@@ -54,8 +56,48 @@ func TestPanicInUnit(t *testing.T) {
 	if !errors.As(err, &panicked) || panicked.Value != "boom" {
 		t.Errorf("got %v", err)
 	}
-	if err := c.Run(context.Background(), 10, func(s *Shift, _ int) { s.Spend(2 * quantum) }); err != nil || len(c.seats) != 2 {
-		t.Errorf("afterwards: %v, %d seats", err, len(c.seats))
+	if err := c.Run(context.Background(), 10, func(s *Shift, _ int) { s.Spend(2 * quantum) }); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+	for len(c.seats) != 2 { // who came too late may have one for a moment
+		runtime.Gosched()
+	}
+}
+
+// TestNobodyIsWaitedForWithoutASeat: a call ends when its work is done, though goroutines of it have found no seat.
+func TestNobodyIsWaitedForWithoutASeat(t *testing.T) {
+	c := NewCrew(2)
+	sits, end := make(chan struct{}), make(chan struct{})
+	var other sync.WaitGroup
+	other.Go(func() {
+		_ = c.Run(context.Background(), 1, func(*Shift, int) {
+			close(sits)
+			<-end
+		})
+	})
+	<-sits
+	var done atomic.Int32
+	if err := c.Run(context.Background(), 8, func(*Shift, int) { done.Add(1) }); err != nil || done.Load() != 8 {
+		t.Errorf("%d units of 8 are done: %v", done.Load(), err)
+	}
+	close(end)
+	other.Wait()
+}
+
+// TestAllUnitsAreDone: whatever is begun has ended when the call ends, by whomever, though most of the goroutines come too late.
+func TestAllUnitsAreDone(t *testing.T) {
+	rng := seeded.Rand(t)
+	c := NewCrew(8)
+	for range 2000 {
+		done := make([]int, 1+rng.IntN(12)) // not atomic, for the race detector
+		if err := c.Run(context.Background(), len(done), func(_ *Shift, unit int) { done[unit]++ }); err != nil {
+			t.Fatal(err)
+		}
+		for i, n := range done {
+			if n != 1 {
+				t.Fatalf("unit %d of %d was executed %d times", i, len(done), n)
+			}
+		}
 	}
 }
 

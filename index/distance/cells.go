@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/geniemq/geniemq/index/metric"
@@ -127,7 +128,7 @@ func (x openedCells) Bind(space metric.Space) (Searcher, error) {
 		return nil, err
 	}
 	s := &cellsSearcher{cells: x.Index, space: ordered.(*metric.Vectors), bytes: x.rows.bytes(space)}
-	s.searchers.New = func() any { return x.Searcher() }
+	s.searchers.New = func() any { return &cellsMemory{Searcher: x.Searcher()} }
 	return s, nil
 }
 
@@ -135,7 +136,35 @@ type cellsSearcher struct {
 	cells     *cells.Index
 	space     *metric.Vectors // in the order of cells
 	bytes     int64
-	searchers sync.Pool
+	searchers sync.Pool // of *cellsMemory
+}
+
+// cellsMemory is a searcher, and what a batch is asked with. Askers of one batch are the memory of the next one's.
+type cellsMemory struct {
+	*cells.Searcher
+	asks []cells.Ask
+	of   []int // the number of each as the batch has it
+}
+
+// join makes room for one more ask: the askers of an earlier one are in it.
+func (m *cellsMemory) join(number int) *cells.Ask {
+	n := len(m.asks)
+	m.asks, m.of = slices.Grow(m.asks, 1)[:n+1], append(m.of, number)
+	return &m.asks[n]
+}
+
+// leave takes the last ask back.
+func (m *cellsMemory) leave() {
+	n := len(m.asks) - 1
+	m.asks[n] = cells.Ask{Near: m.asks[n].Near, Asker: m.asks[n].Asker}
+	m.asks, m.of = m.asks[:n], m.of[:n]
+}
+
+// release leaves nothing but memory.
+func (m *cellsMemory) release() {
+	for len(m.asks) > 0 {
+		m.leave()
+	}
 }
 
 // askers are a query as a centroid and as an object.
@@ -168,13 +197,13 @@ func (s *cellsSearcher) Begin(q *Query, passing uint32) (Searching, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := s.searchers.Get().(*cells.Searcher)
+	own := s.searchers.Get().(*cellsMemory)
 	return &cellsSearching{s, own}, own.Begin(near, a, q.Want(), s.probes(q, passing))
 }
 
 type cellsSearching struct {
 	from *cellsSearcher
-	*cells.Searcher
+	*cellsMemory
 }
 
 // End implements Searching.
@@ -182,7 +211,7 @@ func (s *cellsSearching) End(did *Answer, hits []metric.Hit) []metric.Hit {
 	r := s.Searcher.End()
 	s.from.tell(did, &r)
 	hits = append(hits, r.Hits...)
-	s.from.searchers.Put(s.Searcher)
+	s.from.searchers.Put(s.cellsMemory)
 	return hits
 }
 
@@ -190,26 +219,35 @@ func (s *cellsSearching) End(did *Answer, hits []metric.Hit) []metric.Hit {
 func (s *cellsSearcher) Joins(q *Query) bool { return q.K > 0 && q.Recall > 0 }
 
 // SearchAll implements Together.
-func (s *cellsSearcher) SearchAll(ctx context.Context, asks []Ask) error {
-	all, of := make([]cells.Ask, 0, len(asks)), make([]*Ask, 0, len(asks))
+func (s *cellsSearcher) SearchAll(ctx context.Context, asks []Ask, stop func(ask int) error, done func(ask int)) error {
+	m := s.searchers.Get().(*cellsMemory)
+	defer s.searchers.Put(m)
+	defer m.release()
 	for i := range asks {
-		a := &asks[i]
-		own := cells.Ask{Want: a.Query.Want(), Probes: s.probes(a.Query, a.Passing), Pass: a.Pass, Stop: a.Stop}
-		if own.Near, own.Asker, a.Err = s.askers(a.Query); a.Err == nil {
-			all, of = append(all, own), append(of, a)
+		a, own := &asks[i], m.join(i)
+		own.Want, own.Probes, own.Pass = a.Query.Want(), s.probes(a.Query, a.Passing), a.Pass
+		if own.Near, a.Err = s.cells.Centroids().QueryIn(own.Near, a.Query.Vector); a.Err == nil {
+			own.Asker, a.Err = s.space.QueryIn(own.Asker, a.Query.Vector)
+		}
+		if a.Err != nil {
+			m.leave()
 		}
 	}
-	searcher := s.searchers.Get().(*cells.Searcher)
-	defer s.searchers.Put(searcher)
-	if err := searcher.SearchAll(ctx, all); err != nil {
+	if err := m.SearchAll(ctx, m.asks, func(ask int) error { return stop(m.of[ask]) }); err != nil {
 		return err
 	}
-	for i, a := range of {
-		r := &all[i]
+	for i := range asks {
+		if asks[i].Err != nil {
+			done(i)
+		}
+	}
+	for i := range m.asks {
+		a, r := &asks[m.of[i]], &m.asks[i]
 		a.Hits, a.Err, a.Left = r.Result.Hits, r.Err, r.Left
 		if a.Err == nil && !a.Left {
 			s.tell(a.Did, &r.Result)
 		}
+		done(m.of[i])
 	}
 	return nil
 }

@@ -86,8 +86,9 @@ type Together interface {
 	Searcher
 	// Joins says whether a query may be one of those.
 	Joins(q *Query) bool
-	// SearchAll answers queries that join, but for those that it leaves. The error is that of the context; of one query alone it is in its ask.
-	SearchAll(ctx context.Context, asks []Ask) error
+	// SearchAll answers queries that join, but for those that it leaves. It asks now and then whether to stop with one of them, for which the error is the reason, and says of each when it is
+	// done: until that returns its hits are good. The error is that of the context, and then of nobody it was said; of one query alone it is in its ask.
+	SearchAll(ctx context.Context, asks []Ask, stop func(ask int) error, done func(ask int)) error
 }
 
 // Ask is a query of some that are answered together.
@@ -95,7 +96,6 @@ type Ask struct {
 	Query   *Query
 	Passing uint32               // as of Begin
 	Pass    func(id uint32) bool // as of Run
-	Stop    func() error         // asked now and then; an error is the query's
 	Did     *Answer
 
 	Hits []metric.Hit

@@ -86,13 +86,33 @@ func (g *group) reset() { g.queries, g.bytes, g.norms = g.queries[:0], g.bytes[:
 
 func (t *table[E]) asker(s *Vectors, q sums.Query) Asker {
 	a := &vectorAsker[E]{space: s, table: t, query: q}
-	if s.metric.Kind == L2 || s.angles() {
-		a.norm = math.Sqrt(sums.Norm(q[:s.dims]))
-	}
-	if _, ok := any(t).(*table[uint8]); ok && s.metric.Kind != Lp {
-		a.bytes = sums.NewByteQuery(q[:s.dims])
-	}
+	a.know()
 	return a
+}
+
+func (t *table[E]) askerIn(old Asker, s *Vectors, v []float32) Asker {
+	a, ok := old.(*vectorAsker[E])
+	if ok && a.space == s {
+		a.release() // of those with whom it was compared, and which it knows by where they lie
+	} else {
+		a = &vectorAsker[E]{space: s, table: t, query: sums.EmptyQuery(s.dims)}
+	}
+	for i, e := range v {
+		a.query[i] = float64(e)
+	}
+	a.know()
+	return a
+}
+
+// know finds out what is to be known of the query.
+func (a *vectorAsker[E]) know() {
+	s, q := a.space, a.query[:a.space.dims]
+	if s.metric.Kind == L2 || s.angles() {
+		a.norm = math.Sqrt(sums.Norm(q))
+	}
+	if _, ok := any(a.table).(*table[uint8]); ok && s.metric.Kind != Lp {
+		a.bytes = sums.NewByteQuery(q)
+	}
 }
 
 // angles says that norms matter.

@@ -30,6 +30,7 @@ type rows interface {
 	widen(row uint32, dst []float64)
 	// asker makes a query.
 	asker(s *Vectors, q sums.Query) Asker
+	askerIn(old Asker, s *Vectors, v []float32) Asker
 	// stored are the parts that rows lie in.
 	stored() []any
 }
@@ -141,18 +142,17 @@ func (s *Vectors) Of(i uint32) Asker {
 }
 
 // Query makes a vector a query: an error says why it cannot be one.
-func (s *Vectors) Query(v []float32) (Asker, error) {
+func (s *Vectors) Query(v []float32) (Asker, error) { return s.QueryIn(nil, v) }
+
+// QueryIn is Query in the memory of an earlier query that nobody uses any longer, if it was one of the same space.
+func (s *Vectors) QueryIn(old Asker, v []float32) (Asker, error) {
 	if len(v) != s.dims {
 		return nil, fmt.Errorf("the vector has %d elements, and the column's have %d", len(v), s.dims)
 	}
 	if err := s.metric.Admits(v); err != nil {
 		return nil, err
 	}
-	q := sums.EmptyQuery(s.dims)
-	for i, e := range v {
-		q[i] = float64(e)
-	}
-	return s.rows.asker(s, q), nil
+	return s.rows.askerIn(old, s, v), nil
 }
 
 // Admits says why a vector, of an object or a query, has no distances under a metric, nil if it has: elements that are NaN, infinite or, for lp,

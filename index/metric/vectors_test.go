@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -262,6 +263,51 @@ func TestScan(t *testing.T) {
 	}
 	if sums.All()[0].Sieves() && dropping < 10 {
 		t.Errorf("%d scans dropped anything: the test shows too little", dropping)
+	}
+}
+
+// TestQueryIn: queries in the memory of earlier ones, which were compared together, find what new ones find.
+func TestQueryIn(t *testing.T) {
+	rng := seeded.Rand(t)
+	for range 10 {
+		dims, n := []int{1, 8, 17, 40}[rng.IntN(4)], 40+rng.IntN(300)
+		for _, w := range worlds(rng, dims, n, 1+rng.IntN(n)) {
+			m := ofVectors()[rng.IntN(len(ofVectors()))]
+			s, err := w.make(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			old := make([]Asker, 12)
+			for round, asked := range []int{4, 12, 12, 12} {
+				var askers, fresh []Asker
+				for i := range old[:asked] {
+					v := slices.Clone(w.rows[rng.IntN(n)])
+					if rng.IntN(3) == 0 {
+						v[rng.IntN(dims)] += 0.3
+					}
+					a, err := s.Query(v)
+					if err != nil {
+						continue
+					}
+					if old[i], err = s.QueryIn(old[i], v); err != nil {
+						t.Fatal(err)
+					}
+					askers, fresh = append(askers, old[i]), append(fresh, a)
+				}
+				if len(askers) == 0 {
+					continue
+				}
+				most := slices.Repeat([]float64{math.Inf(1)}, len(askers))
+				if got, want := scan(s, askers, 0, uint32(n), 5, most, 100), scan(s, fresh, 0, uint32(n), 5, most, 100); !reflect.DeepEqual(got, want) {
+					t.Fatalf("%v, %s, round %d: %v, want %v", m, w.name, round, got, want)
+				}
+				for i, a := range askers {
+					if j := rng.Uint32N(uint32(n)); !same(a.Value(j), fresh[i].Value(j)) {
+						t.Fatalf("%v, %s, round %d: %v, want %v", m, w.name, round, a.Value(j), fresh[i].Value(j))
+					}
+				}
+			}
+		}
 	}
 }
 

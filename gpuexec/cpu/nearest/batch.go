@@ -26,10 +26,11 @@ type Batch struct {
 	worked   []atomic.Int64    // by job: nanoseconds of a processor in this call, as far as the system tells
 	pace     *gpuexec.Pace
 	beside   Elsewhere
-	spent    atomic.Int64 // nanoseconds of cores on distances, in this call
-	all      []int        // the numbers of the jobs, of Match
-	scans    [][]int      // those that are scanned, by column
-	others   []int        // those that are not
+	spent    atomic.Int64   // nanoseconds of cores on distances, in this call
+	all      []int          // the numbers of the jobs, of Match
+	scans    [][]int        // those that are scanned, by column
+	others   []int          // those that are not
+	asks     []distance.Ask // of those that are answered together
 }
 
 // End gives the memory of the batch to the next one: nobody uses it any more.
@@ -38,6 +39,7 @@ func (b *Batch) End() {
 	clear(b.choices)
 	clear(b.grams)
 	clear(b.worked)
+	clear(b.asks)
 	b.distinct.Release()
 	b.spent.Store(0)
 	b.Matcher, b.jobs, b.passing, b.counts, b.pace, b.beside, b.all = nil, nil, nil, nil, nil, nil, b.all[:0]

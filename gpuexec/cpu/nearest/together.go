@@ -12,8 +12,8 @@ import (
 	"github.com/geniemq/geniemq/internal/processor"
 )
 
-// mostTogether is the most queries that a core answers together: of more, each leaves less to save.
-const mostTogether = 256
+// mostTogether is the most queries that a core answers together: of more, each leaves less to save. There are setsOfCore sets for a core, since cores begin one after the other, if each has leastOfSet.
+const mostTogether, leastOfSet, setsOfCore = 256, 16, 4
 
 // set is some jobs that one core answers together, by one access path of one column.
 type set struct {
@@ -22,6 +22,7 @@ type set struct {
 	own      *bound
 	searcher distance.Together // nil: nobody answers several at once
 	jobs     []int
+	asks     []distance.Ask // of each: memory
 }
 
 // sets are the jobs that are answered together, cut for the cores, and those that are not, in the memory of both.
@@ -48,11 +49,14 @@ func (b *Batch) sets(chosen []int) (sets []set, alone []int) {
 		}
 		s.jobs = append(s.jobs, n)
 	}
+	b.asks = run.Resize(b.asks, len(chosen)-len(alone))
+	asks := b.asks
 	for _, s := range all {
-		jobs := s.jobs
-		parts := max((len(jobs)+mostTogether-1)/mostTogether, min(len(jobs), b.crew.Size()), min(len(jobs), int(b.work(jobs)/chunkWork)))
+		jobs, cores := s.jobs, b.crew.Size()
+		parts := max((len(jobs)+mostTogether-1)/mostTogether, min(len(jobs), cores), min(len(jobs)/leastOfSet, setsOfCore*cores), min(len(jobs), int(b.work(jobs)/chunkWork)))
 		for i := range parts {
 			s.jobs = jobs[len(jobs)*i/parts : len(jobs)*(i+1)/parts]
+			s.asks, asks = asks[:len(s.jobs)], asks[len(s.jobs):]
 			sets = append(sets, s)
 		}
 	}
@@ -82,33 +86,22 @@ func (b *Batch) searchTogether(ctx context.Context, chosen []int) (left []int, e
 // searchSet answers the jobs of a set, each of which takes its part of the time, and returns those that are left.
 func (b *Batch) searchSet(ctx context.Context, s *set) (left []int) {
 	start, n := time.Now(), time.Duration(len(s.jobs))
-	asks, answers := make([]distance.Ask, len(s.jobs)), make([]distance.Answer, len(s.jobs))
 	for i, at := range s.jobs {
 		job := b.jobs[at]
-		answers[i].Method = b.Method(at)
-		asks[i] = distance.Ask{
-			Query: job.Query.(*distance.Query), Passing: b.passingOf(at), Pass: b.passes(at, s.own.ids), Did: &answers[i],
-			Stop: func() error { now := time.Now(); return over(job, now, now.Sub(start)/n) },
+		did, ok := job.Spare.(*distance.Answer)
+		if !ok {
+			did = new(distance.Answer)
 		}
+		*did = distance.Answer{Method: b.Method(at)}
+		s.asks[i] = distance.Ask{Query: job.Query.(*distance.Query), Passing: b.passingOf(at), Pass: b.passes(at, s.own.ids), Did: did}
 	}
-	var failed error
-	var err error
-	worked := processor.Time(func() { err = run.Catch(func() { failed = s.searcher.SearchAll(ctx, asks) }) })
-	if err != nil {
-		failed = err
+	stop := func(ask int) error {
+		now := time.Now()
+		return over(b.jobs[s.jobs[ask]], now, now.Sub(start)/n)
 	}
-	took := time.Since(start)
-	b.spent.Add(int64(took))
-	for i, at := range s.jobs {
-		job, a := b.jobs[at], &asks[i]
-		job.Spent = took / n
-		b.worked[at].Add(int64(worked) / int64(n))
-		switch {
-		case failed != nil:
-			job.Err = failed
-			if cause := context.Cause(ctx); errors.Is(cause, gpuexec.ErrDeadline) || errors.Is(cause, gpuexec.ErrWork) {
-				job.Err = cause
-			}
+	done := func(ask int) {
+		at, a := s.jobs[ask], &s.asks[ask]
+		switch job := b.jobs[at]; {
 		case a.Err != nil:
 			job.Err = a.Err
 		case a.Left:
@@ -118,6 +111,28 @@ func (b *Batch) searchSet(ctx context.Context, s *set) (left []int) {
 			s.own.name(a.Hits)
 			b.Answer(at, a.Hits, a.Did)
 		}
+	}
+	var failed error
+	var err error
+	worked := processor.Time(func() { err = run.Catch(func() { failed = s.searcher.SearchAll(ctx, s.asks, stop, done) }) })
+	if err != nil {
+		failed = err
+	}
+	took := time.Since(start)
+	b.spent.Add(int64(took))
+	for _, at := range s.jobs {
+		job := b.jobs[at]
+		job.Spent = took / n
+		b.worked[at].Add(int64(worked) / int64(n))
+		if failed != nil {
+			job.Err = failed
+			if cause := context.Cause(ctx); errors.Is(cause, gpuexec.ErrDeadline) || errors.Is(cause, gpuexec.ErrWork) {
+				job.Err = cause
+			}
+		}
+	}
+	if failed != nil {
+		return nil
 	}
 	return left
 }

@@ -16,10 +16,8 @@ type Ask struct {
 	Want        metric.Want
 	Probes      int
 	Pass        func(id uint32) bool
-	// Stop says now and then whether to give the query up: nil or no error goes on, an error is its Err.
-	Stop func() error
 
-	Result Result // its hits are the ask's
+	Result Result // its hits are the searcher's: they are good until it is asked again
 	Err    error
 	// Left says that it was not answered, and that Search has to be asked: it is exact, or fewer than k objects of the cells that were visited pass.
 	Left bool
@@ -29,9 +27,11 @@ type Ask struct {
 // compares blocks with queries: objects are read once, and most are dropped by products of float32s.
 //
 // Cells are taken in rounds, the nearest of every query first, then some more, so that there is a bound when most are compared. Which cells a query visits does not depend on
-// what was found, so neither does its answer. The error is that of the context; of one query alone it is in its ask.
-func (s *Searcher) SearchAll(ctx context.Context, asks []Ask) error {
+// what was found, so neither does its answer. Stop says now and then whether to give a query up, by its number: an error is its Err; a nil stop gives none up. The error is that of the
+// context; of one query alone it is in its ask.
+func (s *Searcher) SearchAll(ctx context.Context, asks []Ask, stop func(ask int) error) error {
 	b := &s.together
+	b.stop = stop
 	defer b.release()
 	for i := range asks {
 		a := &asks[i]
@@ -39,7 +39,7 @@ func (s *Searcher) SearchAll(ctx context.Context, asks []Ask) error {
 			a.Left = true
 			continue
 		}
-		b.join(a)
+		b.join(a, i)
 	}
 	if len(b.live) == 0 {
 		return nil
@@ -56,7 +56,7 @@ func (s *Searcher) SearchAll(ctx context.Context, asks []Ask) error {
 	for i := range b.live {
 		hits += len(b.live[i].best.Sorted())
 	}
-	b.hits = make([]metric.Hit, 0, hits)
+	b.hits = slices.Grow(b.hits[:0], hits)
 	for i := range b.live {
 		b.finish(&b.live[i])
 	}
@@ -68,6 +68,7 @@ type together struct {
 	index *Index
 	live  []visiting
 	ends  []int // of rounds: how many cells of a query were visited then
+	stop  func(ask int) error
 
 	near   metric.Asker // of some centroid: memory for comparing queries with all
 	pairs  []pair
@@ -83,6 +84,7 @@ type together struct {
 // visiting is a query that visits cells.
 type visiting struct {
 	ask    *Ask
+	number int  // the ask's
 	cells  list // to visit, in their order
 	best   metric.Best
 	passed int // objects that pass, counted as long as there are fewer than least
@@ -99,11 +101,11 @@ func (p pair) cell() uint32  { return uint32(p >> 32) }
 func (p pair) query() uint32 { return uint32(p) }
 
 // join takes in a query.
-func (b *together) join(a *Ask) {
+func (b *together) join(a *Ask, number int) {
 	n := len(b.live)
 	b.live = slices.Grow(b.live, 1)[:n+1] // what is behind is memory of earlier ones
 	v := &b.live[n]
-	v.ask, v.result, v.passed, v.least = a, Result{}, 0, b.index.recall.Neighbours(a.Want.K)
+	v.ask, v.number, v.result, v.passed, v.least = a, number, Result{}, 0, b.index.recall.Neighbours(a.Want.K)
 	if a.Want.K == math.MaxInt {
 		v.passed = math.MaxInt // all within a radius is no number to reach
 	}
@@ -111,14 +113,17 @@ func (b *together) join(a *Ask) {
 	v.best.Reset(a.Want)
 }
 
-// release leaves nothing but memory.
+// release leaves nothing but memory, and the hits.
 func (b *together) release() {
+	if len(b.live) > 0 {
+		metric.Release(b.live[0].ask.Asker)
+	}
 	for i := range b.live {
 		b.live[i].ask, b.live[i].result = nil, Result{}
 	}
 	clear(b.askers[:cap(b.askers)])
 	metric.Release(b.near)
-	b.live, b.hits = b.live[:0], nil
+	b.live, b.stop = b.live[:0], nil
 }
 
 // findCells finds the cells that each query visits.
@@ -169,7 +174,7 @@ func (b *together) round(ctx context.Context, from, to int) error {
 			if ctx.Err() != nil {
 				return fmt.Errorf("searching cells: %w", context.Cause(ctx))
 			}
-			b.stop()
+			b.giveUp()
 			compared = 0
 		}
 		compared += (end - first) * int(b.index.starts[cell+1]-b.index.starts[cell])
@@ -216,11 +221,14 @@ const mostDigit = 12
 // between is how many objects are compared between two looks at who is to stop.
 const between = 1 << 17
 
-// stop gives up the queries that are to stop.
-func (b *together) stop() {
+// giveUp gives up the queries that are to stop.
+func (b *together) giveUp() {
+	if b.stop == nil {
+		return
+	}
 	for i := range b.live {
-		if a := b.live[i].ask; a.Stop != nil && a.Err == nil {
-			a.Err = a.Stop()
+		if v := &b.live[i]; v.ask.Err == nil {
+			v.ask.Err = b.stop(v.number)
 		}
 	}
 }

@@ -53,12 +53,12 @@ func TestBatchIsEachAlone(t *testing.T) {
 		}
 		var asks []Ask
 		var want []Result
+		var stops []bool
 		gone := errors.New("gone")
 		for range 1 + rng.IntN(70) {
 			asks, want = append(asks, askOf(t, rng, w, x, positions)), append(want, Result{})
 			a := &asks[len(asks)-1]
-			if rng.IntN(10) == 0 {
-				a.Stop = func() error { return gone }
+			if stops = append(stops, rng.IntN(10) == 0); stops[len(stops)-1] {
 				continue
 			}
 			r, err := x.Searcher().Search(t.Context(), a.Near, a.Asker, a.Want, a.Probes, a.Pass)
@@ -68,18 +68,28 @@ func TestBatchIsEachAlone(t *testing.T) {
 			want[len(want)-1] = r
 			want[len(want)-1].Hits = slices.Clone(r.Hits)
 		}
-		if err := x.Searcher().SearchAll(t.Context(), asks); err != nil {
+		s := x.Searcher()
+		stop := func(ask int) error {
+			if stops[ask] {
+				return gone
+			}
+			return nil
+		}
+		if err := s.SearchAll(t.Context(), slices.Clone(asks[:1+rng.IntN(len(asks))]), nil); err != nil { // whose memory the others find
+			t.Fatal(err)
+		}
+		if err := s.SearchAll(t.Context(), asks, stop); err != nil {
 			t.Fatal(err)
 		}
 		for i, a := range asks {
 			if a.Left { // which is so of those that have to be
 				passed := want[i].Visited <= a.Probes
-				if a.Stop == nil && passed && !want[i].Exact {
+				if !stops[i] && passed && !want[i].Exact {
 					t.Fatalf("query %d, %+v, %d probes of %d, is left", i, a.Want, a.Probes, x.Cells())
 				}
 				continue
 			}
-			if a.Stop != nil {
+			if stops[i] {
 				if a.Err != gone {
 					t.Fatalf("a query that was to stop has %v", a.Err)
 				}
@@ -135,7 +145,7 @@ func TestBatchEnds(t *testing.T) {
 	cancel()
 	asks := []Ask{askOf(t, rng, w, x, rowed(t, w.space, x.Order()))}
 	asks[0].Probes, asks[0].Want = 3, metric.Want{K: 2, Most: math.Inf(1)}
-	if err := x.Searcher().SearchAll(ctx, asks); x.Cells() > 3 && !errors.Is(err, context.Canceled) {
+	if err := x.Searcher().SearchAll(ctx, asks, nil); x.Cells() > 3 && !errors.Is(err, context.Canceled) {
 		t.Errorf("a batch goes on: %v", err)
 	}
 }

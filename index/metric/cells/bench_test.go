@@ -90,7 +90,7 @@ func TestLayoutFigures(t *testing.T) {
 					s, start := x.Searcher(), spent()
 					results[way] = results[way][:0]
 					if way == 2 {
-						if err := s.SearchAll(t.Context(), asks); err != nil {
+						if err := s.SearchAll(t.Context(), asks, nil); err != nil {
 							t.Fatal(err)
 						}
 					}
