@@ -114,6 +114,7 @@ func TestWhichQueriesAreByDistance(t *testing.T) {
 		build("all", "- {name: v, type: vector, metric: l2, store: true}\n- {name: h, type: vector}\n- {name: b, type: vector, index: [scan, lsh]}\n"+
 			"- {name: at, type: point, store: true}\n- {name: s, type: string}"),
 		build("metric", "- {name: v, type: vector, metric: l1}"),
+		build("products", "- {name: v, type: vector, metric: ip}"),
 		build("both", "- {name: b, type: vector, index: [scan, lsh]}"),
 		build("hashed", "- {name: h, type: vector}"),
 		build("edit", "- {name: s, type: string, metric: edit}"),
@@ -125,6 +126,11 @@ func TestWhichQueriesAreByDistance(t *testing.T) {
 		ids                  []uint32
 	}{
 		{"metric", `{"vector":[3,3]}`, "scan", []uint32{1, 0}},
+		{"products", `{"vector":[1,1]}`, "scan", []uint32{1, 0}},
+		{"products", `{"vector":[-1,-1]}`, "scan", []uint32{0, 1}},
+		{"products", `{"vector":[1,1],"radius":-7}`, "scan", []uint32{1}},
+		{"products", `{"vector":[1,1],"radius":-7.000000000000001}`, "scan", nil},
+		{"products", `{"vector":[-1,-1],"radius":7}`, "scan", []uint32{0, 1}},
 		{"both", `{"vector":[1,3]}`, "scan", []uint32{1, 0}},
 		{"both", `{"vector":[1,3],"method":"lsh","k":1}`, "", []uint32{1}},
 		{"hashed", `{"vector":[3,4],"k":1}`, "", []uint32{1}},
@@ -179,6 +185,9 @@ func TestWhichQueriesAreByDistance(t *testing.T) {
 		{"all", `{"row":{"at":[3,4]}}`, "is searched by distance alone", wire.BadRequest},
 		{"hashed", `{"vector":[3,4],"radius":1}`, "no column of which a vector could ask distances: build the index with a metric", wire.Unsupported},
 		{"hashed", `{"point":[3,4]}`, "no column of which a point", wire.Unsupported},
+		{"metric", `{"vector":[3,4],"radius":-0.5}`, "no distance by the metric l1 of column \"v\" is below 0", wire.BadRequest},
+		{"all", `{"point":[3,4],"radius":-1}`, "no distance by the metric geo", wire.BadRequest},
+		{"words", `{"text":"abxd","radius":-1}`, "no distance by the metric edit", wire.BadRequest},
 		{"metric", `{"vector":[3,4],"method":"tree"}`, "has no tree: it has scan", wire.Unsupported},
 		{"metric", `{"vector":[3,4],"method":"lsh"}`, "has no lsh: it has scan", wire.Unsupported},
 		{"metric", `{"vector":[3,4],"method":"ngram"}`, "a vector has no n-grams", wire.BadRequest},

@@ -68,8 +68,8 @@ func (q *Query) validateNear(l *Limits, form Form) *Error {
 	switch {
 	case form != TextForm && form != VectorForm && form != PointForm:
 		return badRequest("radius, column, method, fraction and recall are of searches by distance: they go with text, vector or point")
-	case n.HasRadius && !(n.Radius >= 0 && n.Radius <= math.MaxFloat64):
-		return badRequest("radius must be a finite number of at least 0, not %v", n.Radius)
+	case n.HasRadius && !(n.Radius >= -math.MaxFloat64 && n.Radius <= math.MaxFloat64):
+		return badRequest("radius must be a finite number, not %v", n.Radius)
 	case !n.HasRadius && n.Radius != 0:
 		return badRequest("radius is %v, and not said to be there: set HasRadius", n.Radius)
 	case n.Fraction != 0 && !(n.Fraction > 0 && n.Fraction <= 1):

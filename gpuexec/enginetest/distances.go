@@ -37,7 +37,7 @@ type DistanceWorld struct {
 
 // vectorMetrics are the metrics of vectors.
 func vectorMetrics() []string {
-	return []string{"l1", "l2", "linf", "l3", "l4", "l5", "l6", "l7", "l8", "cosine", "angular", "hamming"}
+	return []string{"l1", "l2", "linf", "l3", "l4", "l5", "l6", "l7", "l8", "cosine", "angular", "ip", "hamming"}
 }
 
 // classes is how many classes of objects there are.
@@ -95,8 +95,11 @@ func (w *DistanceWorld) Schema() string {
 	if w.Paths {
 		ranks := fmt.Sprintf("permutation: {permutants: %d, similarity: %s}", cmp.Or(w.Permutants, 7), cmp.Or(w.Similarity, "rho"))
 		vector, others = "tree, permutation, cells], "+ranks, ", index: [tree, permutation], "+ranks
-		if w.Metric == "hamming" {
+		switch w.Metric {
+		case "hamming":
 			vector = "tree, permutation], " + ranks
+		case "ip":
+			vector = "scan]"
 		}
 	}
 	return fmt.Sprintf(`{name: world, missing: [""], columns: [{name: vector, type: vector, metric: %s, storage: %s, dims: %d, index: [%s},
@@ -194,6 +197,8 @@ func vectorValue(metric string, x, y []float32) float64 {
 	case "cosine", "angular":
 		norms := float64(math.Sqrt(dot(x, x)) * math.Sqrt(dot(y, y)))
 		return max(-1, min(1, -dot(x, y)/norms)) + 0
+	case "ip":
+		return 0 - dot(x, y)
 	}
 	return math.NaN() // the order of the products of lp is a matter of package metric alone
 }

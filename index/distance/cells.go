@@ -160,19 +160,12 @@ func (m *cellsMemory) leave() {
 	m.asks, m.of = m.asks[:n], m.of[:n]
 }
 
-// release leaves nothing but memory.
-func (m *cellsMemory) release() {
-	for len(m.asks) > 0 {
-		m.leave()
+// askers are a query as a centroid and as an object, in the memory of earlier ones.
+func (s *cellsSearcher) askers(q *Query, near, a *metric.Asker) (err error) {
+	if *near, err = s.cells.Centroids().QueryIn(*near, q.Vector); err == nil {
+		*a, err = s.space.QueryIn(*a, q.Vector)
 	}
-}
-
-// askers are a query as a centroid and as an object.
-func (s *cellsSearcher) askers(q *Query) (near, a metric.Asker, err error) {
-	if near, err = q.Asker(s.cells.Centroids()); err == nil {
-		a, err = q.Asker(s.space)
-	}
-	return near, a, err
+	return err
 }
 
 // probes is how many cells a query visits; 0: it is exact.
@@ -193,8 +186,8 @@ func (s *cellsSearcher) tell(did *Answer, r *cells.Result) {
 
 // Begin implements Searcher: with a recall it visits as many cells as it takes, without until it is exact.
 func (s *cellsSearcher) Begin(q *Query, passing uint32) (Searching, error) {
-	near, a, err := s.askers(q)
-	if err != nil {
+	var near, a metric.Asker
+	if err := s.askers(q, &near, &a); err != nil {
 		return nil, err
 	}
 	own := s.searchers.Get().(*cellsMemory)
@@ -221,25 +214,22 @@ func (s *cellsSearcher) Joins(q *Query) bool { return q.K > 0 && q.Recall > 0 }
 // SearchAll implements Together.
 func (s *cellsSearcher) SearchAll(ctx context.Context, asks []Ask, stop func(ask int) error, done func(ask int)) error {
 	m := s.searchers.Get().(*cellsMemory)
-	defer s.searchers.Put(m)
-	defer m.release()
+	defer func() {
+		for len(m.asks) > 0 { // which leaves nothing but memory
+			m.leave()
+		}
+		s.searchers.Put(m)
+	}()
 	for i := range asks {
 		a, own := &asks[i], m.join(i)
 		own.Want, own.Probes, own.Pass = a.Query.Want(), s.probes(a.Query, a.Passing), a.Pass
-		if own.Near, a.Err = s.cells.Centroids().QueryIn(own.Near, a.Query.Vector); a.Err == nil {
-			own.Asker, a.Err = s.space.QueryIn(own.Asker, a.Query.Vector)
-		}
-		if a.Err != nil {
+		if a.Err = s.askers(a.Query, &own.Near, &own.Asker); a.Err != nil {
 			m.leave()
+			done(i)
 		}
 	}
 	if err := m.SearchAll(ctx, m.asks, func(ask int) error { return stop(m.of[ask]) }); err != nil {
 		return err
-	}
-	for i := range asks {
-		if asks[i].Err != nil {
-			done(i)
-		}
 	}
 	for i := range m.asks {
 		a, r := &asks[m.of[i]], &m.asks[i]

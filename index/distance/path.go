@@ -87,7 +87,7 @@ type Together interface {
 	// Joins says whether a query may be one of those.
 	Joins(q *Query) bool
 	// SearchAll answers queries that join, but for those that it leaves. It asks now and then whether to stop with one of them, for which the error is the reason, and says of each when it is
-	// done: until that returns its hits are good. The error is that of the context, and then of nobody it was said; of one query alone it is in its ask.
+	// done: until that returns its hits are good. The error is that of the context; of one query alone it is in its ask.
 	SearchAll(ctx context.Context, asks []Ask, stop func(ask int) error, done func(ask int)) error
 }
 

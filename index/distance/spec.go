@@ -44,7 +44,7 @@ func metricsOf(v Values) []string {
 	case Texts:
 		return []string{"edit"}
 	}
-	return []string{"l2", "l1", "linf", "l3", "l4", "l5", "l6", "l7", "l8", "cosine", "angular", "hamming"}
+	return []string{"l2", "l1", "linf", "l3", "l4", "l5", "l6", "l7", "l8", "cosine", "angular", "ip", "hamming"}
 }
 
 // ParseMetric reads the name of a metric as a schema has it: l3 to l8 are those with an exponent.
@@ -54,10 +54,10 @@ func ParseMetric(name string) (metric.Metric, error) {
 	}
 	m := metric.Metric{Kind: metric.Kind(name)}
 	switch m.Kind {
-	case metric.L1, metric.L2, metric.Linf, metric.Cosine, metric.Angular, metric.Hamming, metric.Edit, metric.Geo:
+	case metric.L1, metric.L2, metric.Linf, metric.Cosine, metric.Angular, metric.IP, metric.Hamming, metric.Edit, metric.Geo:
 		return m, nil
 	}
-	return metric.Metric{}, fmt.Errorf("metric %q is unknown: there are l1, l2, linf, l3 to l8, cosine, angular and hamming of vectors, edit of strings, geo of points", name)
+	return metric.Metric{}, fmt.Errorf("metric %q is unknown: there are l1, l2, linf, l3 to l8, cosine, angular, ip and hamming of vectors, edit of strings, geo of points", name)
 }
 
 // MetricName is the name of a metric as a schema has it.
@@ -133,6 +133,8 @@ func checkPath(c *schema.Column, name string, of Values) error {
 		switch {
 		case !slices.Contains(p.Of, of):
 			return fmt.Errorf("index %s is no way to search %v", name, of)
+		case c.Metric == string(metric.IP):
+			return fmt.Errorf("index %s is no way to search by ip: products are no distances, which it spares comparing by; use scan, or cosine with vectors of one length", name)
 		case p.Check != nil:
 			return p.Check(c)
 		}

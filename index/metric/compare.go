@@ -303,9 +303,23 @@ func (a *vectorAsker[E]) compare(rows []E, n int, dst []float64, next int) {
 	default:
 		a.Floats(op, s.metric.P, g.queries, a.wide, s.dims, dst, next)
 	}
-	if s.angles() {
+	switch {
+	case s.angles():
 		for i, norm := range g.norms {
 			a.Cosines(dst[i*next:i*next+n], a.norms, norm)
+		}
+	case s.metric.Kind == IP:
+		for i := range g.norms {
+			turn(dst[i*next : i*next+n])
+		}
+	}
+}
+
+// turn makes values of products. None is -0, nor NaN.
+func turn(dst []float64) {
+	for i, product := range dst {
+		if dst[i] = 0 - product; product != product {
+			dst[i] = math.Inf(1)
 		}
 	}
 }
@@ -314,6 +328,9 @@ func (a *vectorAsker[E]) compare(rows []E, n int, dst []float64, next int) {
 func (a *vectorAsker[E]) compareRows(o *vectorAsker[E], some []uint32, dst []float64) {
 	s := a.space
 	a.Some(s.metric.op(), s.metric.P, o.query, a.wide, s.dims, some, dst)
+	if s.metric.Kind == IP {
+		turn(dst)
+	}
 	if !s.angles() {
 		return
 	}

@@ -9,13 +9,14 @@
 //	l1, linf         sum of |q-o|, the largest of them
 //	l2, lp           sum of (q-o)^2, of |q-o|^p by p-1 products
 //	cosine, angular  -q.o / (|q| |o|), from -1 to 1
+//	ip               -q.o, of any sign
 //	hamming, edit    elements that differ, edits of code points
 //	geo              squared chord of the points' unit vectors (Unit)
 //
 // Sums are those of package sums. A value is never NaN and never -0; an object that is damaged has math.Inf(1), or some value. A report
 // (Metric.Report) is what users see of a value: roots, degrees, metres. It never falls as the value rises, so a radius is a value too: the
 // largest that is reported as within (Metric.Within). A distance (Metric.Distance) is a true metric that rises with the value, which bounds are
-// computed with, but for Metric.Slack.
+// computed with, but for Metric.Slack. Products (ip) have none: they obey no triangle inequality, so objects are scanned.
 //
 // # Spaces and askers
 //
@@ -40,6 +41,7 @@ const (
 	Lp      Kind = "lp"
 	Cosine  Kind = "cosine"
 	Angular Kind = "angular"
+	IP      Kind = "ip"
 	Hamming Kind = "hamming"
 	Edit    Kind = "edit"
 	Geo     Kind = "geo"

@@ -14,7 +14,7 @@ func all() []Metric {
 }
 
 func ofVectors() []Metric {
-	m := []Metric{{L1, 0}, {L2, 0}, {Linf, 0}, {Cosine, 0}, {Angular, 0}, {Hamming, 0}}
+	m := []Metric{{L1, 0}, {L2, 0}, {Linf, 0}, {Cosine, 0}, {Angular, 0}, {IP, 0}, {Hamming, 0}}
 	for p := 3; p <= 8; p++ {
 		m = append(m, Metric{Lp, p})
 	}
@@ -59,6 +59,8 @@ func defined(m Metric, q, o []float64) float64 {
 				v++
 			}
 		}
+	case IP:
+		v = -dot(q, o)
 	case Cosine, Angular:
 		norms := float64(math.Sqrt(dot(q, q)) * math.Sqrt(dot(o, o)))
 		if norms == 0 {

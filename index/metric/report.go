@@ -17,12 +17,12 @@ func (m Metric) Check() error {
 		if m.P < 3 || m.P > 8 {
 			return fmt.Errorf("the metric lp with p = %d: p is 3 to 8 (for 1 and 2 there are l1 and l2)", m.P)
 		}
-	case L1, L2, Linf, Cosine, Angular, Hamming, Edit, Geo:
+	case L1, L2, Linf, Cosine, Angular, IP, Hamming, Edit, Geo:
 		if m.P != 0 {
 			return fmt.Errorf("the metric %s has no p, and %d is given: only lp has one", m.Kind, m.P)
 		}
 	default:
-		return fmt.Errorf("there is no metric %q: it is one of l1, l2, linf, lp, cosine, angular, hamming, edit and geo", m.Kind)
+		return fmt.Errorf("there is no metric %q: it is one of l1, l2, linf, lp, cosine, angular, ip, hamming, edit and geo", m.Kind)
 	}
 	return nil
 }
@@ -31,6 +31,7 @@ func (m Metric) Check() error {
 // same bits everywhere.
 //
 //	l1, linf, hamming, edit  v
+//	ip                       v, the product with its sign turned: the largest product is the nearest
 //	l2, lp                   the root of v
 //	cosine                   1 + v: 0 to 2
 //	angular                  the angle, 0 to 180 degrees
@@ -52,6 +53,12 @@ func (m Metric) Report(v float64) float64 {
 	}
 }
 
+// Least is the least report of all: 0, but of IP, whose reports may be any number.
+func (m Metric) Least() float64 {
+	least, _ := m.values()
+	return m.Report(least)
+}
+
 // Within is the largest value whose report is at most radius, so that an object's value is at most that exactly when its reported distance is
 // at most the radius. It is math.Inf(-1) where there is none.
 func (m Metric) Within(radius float64) float64 {
@@ -67,8 +74,8 @@ func (m Metric) Within(radius float64) float64 {
 	}
 	// The report of lo is within, that of hi is not.
 	lo, hi := rank(least), rank(most)
-	for hi-lo > 1 {
-		if mid := lo + (hi-lo)/2; m.Report(number(mid)) <= radius {
+	for uint64(hi-lo) > 1 { // which may be more than an int64 holds
+		if mid := lo + int64(uint64(hi-lo)/2); m.Report(number(mid)) <= radius {
 			lo = mid
 		} else {
 			hi = mid
@@ -79,8 +86,11 @@ func (m Metric) Within(radius float64) float64 {
 
 // values are the least and the largest that an object may have. Those that are damaged have math.Inf(1).
 func (m Metric) values() (least, most float64) {
-	if m.Kind == Cosine || m.Kind == Angular {
+	switch m.Kind {
+	case Cosine, Angular:
 		return -1, 1
+	case IP:
+		return -math.MaxFloat64, math.MaxFloat64
 	}
 	return 0, math.MaxFloat64
 }
@@ -103,7 +113,7 @@ func number(rank int64) float64 {
 }
 
 // Distance is a true metric that rises with the value, for bounds: it obeys the triangle inequality but for Slack. It is the value or its
-// root, and of Cosine, Angular and Geo the chord between unit vectors.
+// root, and of Cosine, Angular and Geo the chord between unit vectors. IP has none.
 func (m Metric) Distance(v float64) float64 {
 	switch m.Kind {
 	case L2, Geo:

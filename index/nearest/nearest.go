@@ -198,8 +198,11 @@ func (x *Columns) Query(r *Request, c *distance.Column) (*distance.Query, error)
 		q.Text = *r.Text
 	}
 	if r.Radius != nil {
-		if q.Radius = *r.Radius; !(q.Radius >= 0) || math.IsInf(q.Radius, 1) {
-			return nil, refusal.New("radius %v: it must be a finite number of at least 0", q.Radius)
+		if q.Radius = *r.Radius; q.Radius-q.Radius != 0 {
+			return nil, refusal.New("radius %v: it must be a finite number", q.Radius)
+		}
+		if q.Radius < c.Metric.Least() {
+			return nil, refusal.New("radius %v: no distance by the metric %s of column %q is below 0", q.Radius, distance.MetricName(c.Metric), c.Name)
 		}
 		q.Most, q.Bounded = c.Metric.Within(q.Radius), true
 	}

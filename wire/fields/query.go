@@ -46,7 +46,7 @@ var Query = Object{Name: "query", Means: "The k objects of an index that match b
 	{Name: "rescore", Holds: Nested, Of: &Rescore, Default: "the schema's", Means: "Orders hits by a measure instead of by count."},
 	{Name: "matched", Holds: Bool, Default: "false", Means: "Names with each hit the columns whose condition it meets."},
 	{Name: "explain", Holds: Bool, Default: "false", Means: "Says what the answer came from, for people."},
-	{Name: "radius", Holds: Number, Least: 0, Most: math.MaxFloat64, Means: "How far hits are away at most, as the column's metric reports distances."},
+	{Name: "radius", Holds: Number, Least: -math.MaxFloat64, Most: math.MaxFloat64, Means: "How far hits are away at most, as the column's metric reports distances: at least 0, but for `ip`."},
 	{Name: "point", Holds: Point, Means: "A place on earth in degrees: [latitude, longitude] or {\"lat\":…,\"lon\":…}."},
 	{Name: "column", Holds: Text, Least: 1, Default: "the one that fits", Means: "Which column is asked by distance."},
 	{Name: "method", Holds: Text, Least: 1, Default: "auto", Means: "How to search by distance: auto, scan, tree, cells, permutation, lsh or ngram, of those that the column has."},

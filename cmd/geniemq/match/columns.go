@@ -55,7 +55,7 @@ func (o *options) question(input, of *schema.Schema) (*question, error) {
 				described = other
 			}
 			if c.measure(described) {
-				continue // of which nothing is kept
+				continue
 			}
 		}
 		c.Weight = 1

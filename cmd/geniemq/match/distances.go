@@ -17,7 +17,7 @@ import (
 const keepNothing = "none"
 
 // measure finds how distances of a column of vectors or points are measured: by the service itself, where the column has a metric; else candidates are found by
-// hash functions, and then put into order by a measure. nothing says that there is none, since the index keeps no vectors.
+// hash functions, and then put into order by a measure. nothing says that there is none, since the index keeps no vectors, or their products, which say nothing of likeness.
 func (c *column) measure(described *schema.Column) (nothing bool) {
 	name := described.Metric
 	switch {
@@ -35,7 +35,7 @@ func (c *column) measure(described *schema.Column) (nothing bool) {
 		name, c.by = string(metric.L2), "l2"
 	}
 	m, err := distance.ParseMetric(name)
-	if err != nil { // which the schema was checked for
+	if err != nil || m.Kind == metric.IP { // the schema was checked
 		return true
 	}
 	c.Scale = alike.Own(m, described.Dims)

@@ -68,11 +68,11 @@ type Column struct {
 	texts *patterns // of a column of texts (NewTexts)
 }
 
-// NewColumn is what lies on a device of a column in some tiles of an index; nil of texts, and where there is no object.
+// NewColumn is what lies on a device of a column in some tiles of an index; nil of texts, of products, which the host compares, and where there is no object.
 func NewColumn(c *distance.Column, tiles run.Tiles) *Column {
 	own := &Column{Of: c, Terms: termsOf(c.Metric), Dims: c.Dims, Tiles: tiles, Objects: tiles.Objects(c.Objects)}
 	switch {
-	case c.Of == distance.Texts || own.Objects == 0:
+	case c.Of == distance.Texts || c.Metric.Kind == metric.IP || own.Objects == 0:
 		return nil
 	case c.Of == distance.Points:
 		own.Dims, own.Storage = 3, abi.NearF64
