@@ -156,6 +156,11 @@ struct NearDots {
   static __device__ __forceinline__ void add(double& s, double q, double o, uint32_t) { s = __dadd_rn(s, __dmul_rn(q, o)); }
   static __device__ __forceinline__ double both(double a, double b) { return __dadd_rn(a, b); }
 };
+// The same with the other sign, to the bit: what is subtracted is rounded as what is added.
+struct NearProducts {
+  static __device__ __forceinline__ void add(double& s, double q, double o, uint32_t) { s = __dsub_rn(s, __dmul_rn(q, o)); }
+  static __device__ __forceinline__ double both(double a, double b) { return __dadd_rn(a, b); }
+};
 struct NearPowers {
   static __device__ __forceinline__ void add(double& s, double q, double o, uint32_t p) {
     const double d = fabs(__dsub_rn(q, o));

@@ -70,6 +70,13 @@ struct Halves {
   }
 };
 
+// The same where values are products.
+struct Products : Halves {
+  static __device__ __forceinline__ Sum floorOf(const NearSieve& v, uint64_t limit, const NearSieved& q, const Stretch& stretch) {
+    return productsFloorOf(v, limit, q, stretch.reach(v.reaches));
+  }
+};
+
 // The sums of objects, by all steps. `a` has the first two of these objects, and then those of the next ones, which lie at `next`; steps of queries lie kStepColumns apart.
 template <class Product, uint32_t kStepColumns>
 __device__ __forceinline__ void multiplyAll(typename Product::Sum (&sums)[kRows][kColumns][4], uint4 (&a)[2][kRows], const uint4* rows, const uint4* next, uint32_t steps,

@@ -199,7 +199,8 @@ extern "C" __global__ void __launch_bounds__(kThreads) near_size(const NearLoad 
 }
 
 // The float16s of objects, and what is known of them (bound.Remainder, bound.Up, bound.Down). Memory was cleared before.
-extern "C" __global__ void __launch_bounds__(kThreads) near_halves(const NearLoad v) {
+template <bool PRODUCTS>
+__device__ __forceinline__ void makeHalves(const NearLoad& v) {
   const uint32_t object = objectOf();
   if (object >= (v.objects + kSieveObjects - 1) / kSieveObjects * kSieveObjects) return;
   if (object >= v.objects || !isThere(v, object)) {
@@ -227,11 +228,17 @@ extern "C" __global__ void __launch_bounds__(kThreads) near_halves(const NearLoa
     return;
   }
   const double up = upOf(v.dims), remainder = remainderOf(rest, size, v.wrong, v.dims);
-  v.begins[object] = __float_as_uint(-__double2float_rd(square * (2 - up) / (2 * (1 + v.gamma)) * (1 - 0x1p-50)));
+  v.begins[object] = PRODUCTS ? 0 : __float_as_uint(-__double2float_rd(square * (2 - up) / (2 * (1 + v.gamma)) * (1 - 0x1p-50)));
   NearReach& reach = v.reaches[object / kTileObjects];
   atomicMax(reinterpret_cast<unsigned long long*>(&reach.norm), (unsigned long long)__double_as_longlong(__dsqrt_rn(square) * up));
   atomicMax(reinterpret_cast<unsigned long long*>(&reach.remainder), (unsigned long long)__double_as_longlong(remainder));
 }
+
+#define GENIEMQ_NEAR_HALVES(name, PRODUCTS) \
+  extern "C" __global__ void __launch_bounds__(kThreads) name(const NearLoad v) { makeHalves<PRODUCTS>(v); }
+GENIEMQ_NEAR_HALVES(near_halves, false)
+GENIEMQ_NEAR_HALVES(near_halves_products, true)
+#undef GENIEMQ_NEAR_HALVES
 
 #define GENIEMQ_NEAR_WORDS(name, Made) \
   extern "C" __global__ void __launch_bounds__(kThreads) name(const NearLoad v) { makeWords<Made>(v); }

@@ -95,6 +95,13 @@ __device__ float halvesFloorOf(const NearSieve& v, uint64_t limit, const NearSie
   return halvesFloorOf(Halved{v.near.dims, v.near.norms != nullptr, v.scale, v.gamma}, limit, q, x);
 }
 
+// bound.Dot: objects of a tile of which the sum is below it, which is -tau, have values above that of `limit`. Values are wrong by what metric.Slack says of dots.
+__device__ float productsFloorOf(const NearSieve& v, uint64_t limit, const NearSieved& q, const NearReach& x) {
+  if (limit < orderedOf(__longlong_as_double(0xfff0000000000000ll))) return __int_as_float(0x7f800000);  // nothing is wanted any more
+  const double t = valueOf(limit) * v.scale, of = q.norm + q.remainder, wrong = (double(v.near.dims) / 8 + 16) * 0x1p-51 * of * (x.norm + x.remainder);
+  return -__double2float_ru(sumUp(t, of * x.remainder, q.remainder * x.norm, (v.gamma + 0x1p-22) * q.norm * x.norm + wrong));
+}
+
 // The same of bytes, where objects of which the sum is above it have values above that of `limit`: these are right but for (dims/8 + 5) 2^-53 of themselves.
 __device__ int bytesFloorOf(const NearSieve& v, uint64_t limit, const NearSieved& q) {
   if (limit < orderedOf(0.0)) return -2 * kSieveNever;

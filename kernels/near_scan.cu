@@ -117,6 +117,7 @@ struct PowersOf : NearPowers {
 GENIEMQ_NEAR_SCAN(near_squares, NearSquares)
 GENIEMQ_NEAR_SCAN(near_differences, NearDifferences)
 GENIEMQ_NEAR_SCAN(near_dots, NearDots)
+GENIEMQ_NEAR_SCAN(near_products, NearProducts)
 GENIEMQ_NEAR_SCAN(near_largest, NearLargest)
 GENIEMQ_NEAR_SCAN(near_unequal, NearUnequal)
 #undef GENIEMQ_NEAR_SCAN

@@ -275,6 +275,7 @@ __device__ __forceinline__ void sieve(const NearSieve& v, uint8_t* memory, Asked
   extern "C" __device__ const uint32_t name##_step_bytes = Product::kStepColumns * sizeof(Product::Column);
 GENIEMQ_NEAR_SIEVE(near_sieve_halves, Halves)
 GENIEMQ_NEAR_PRODUCT(near_sample_halves, Halves, true)
+GENIEMQ_NEAR_SIEVE(near_sieve_products, Products)
 GENIEMQ_NEAR_SIEVE(near_sieve_bytes, Words<Differences>)
 GENIEMQ_NEAR_SIEVE(near_sieve_boxes, Words<Boxes>)
 GENIEMQ_NEAR_SIEVE(near_sieve_codes, Words<Unequal>)

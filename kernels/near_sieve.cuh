@@ -2,7 +2,7 @@
 //
 // Each object less a mean (of angles first divided by its norm), times one power of two, is rounded to float16s. Beside them lies B, bound.Begin of its square,
 // and by tile the largest norm and remainder. Tensor cores begin with B and add the product with a query's float16s; an object for which that is below the
-// query's floor is too far. All others are put on the query's list, and near_gate.cu compares them exactly.
+// query's floor is too far. All others are put on the query's list, and near_gate.cu compares them exactly. Of products (ip) B and the mean are 0.
 //
 // What is damaged has NaN for B and is never excluded; what has no value has minus infinity and always is.
 //

@@ -71,6 +71,7 @@ func kinds() []kind {
 		{name: "dna64", column: text, metric: "edit", ngram: 8, radii: []float64{8}, paths: "tree, ngram", read: reads(64)},
 		{name: "tloc", column: vector, metric: "l2", dims: 2, objects: 1_000_000, radii: []float64{0.01}, paths: "tree", read: tloc},
 		{name: "vector", column: vector, metric: "cosine", dims: 300, objects: 200_000, paths: "cells", read: embeddings},
+		{name: "products", column: vector, metric: "ip", dims: 300, objects: 200_000, paths: "scan", read: embeddings},
 		{name: "strands", column: text, metric: "edit", ngram: 8, objects: 1_000_000, radii: []float64{8}, paths: "ngram", read: strands},
 		{name: "clusters", column: vector, metric: "l2", dims: 32, objects: 4_500_000, paths: "cells", read: around(20_000, 32, 0.1)},
 		{name: "overlapping", column: vector, metric: "l2", dims: 32, objects: 4_500_000, paths: "cells", read: around(2000, 32, 0.75)},

@@ -17,6 +17,7 @@ const (
 	Squares     Terms = "squares"
 	Differences Terms = "differences"
 	Dots        Terms = "dots"
+	Products    Terms = "products" // which are scanned alone
 	Powers      Terms = "powers"
 	Largest     Terms = "largest"
 	Unequal     Terms = "unequal"
@@ -32,10 +33,13 @@ const (
 // TextTerms are those of texts.
 func TextTerms() []Terms { return []Terms{Edits1, Edits2, Edits4} }
 
-// AllTerms are those of all metrics of vectors and points.
+// AllTerms are those of all metrics of vectors and points that other ways than a scan know.
 func AllTerms() []Terms { return []Terms{Squares, Differences, Dots, Powers, Largest, Unequal} }
 
-// HalvesTerms are those of columns that may have a sieve of float16s.
+// ScanTerms are those, and what is scanned alone.
+func ScanTerms() []Terms { return append(AllTerms(), Products) }
+
+// HalvesTerms are those of columns that may have a sieve of float16s and a limit from a sample of it.
 func HalvesTerms() []Terms { return []Terms{Squares, Dots} }
 
 func termsOf(m metric.Metric) Terms {
@@ -48,6 +52,8 @@ func termsOf(m metric.Metric) Terms {
 		return Powers
 	case metric.Cosine, metric.Angular:
 		return Dots
+	case metric.IP:
+		return Products
 	case metric.Hamming:
 		return Unequal
 	}
@@ -68,11 +74,11 @@ type Column struct {
 	texts *patterns // of a column of texts (NewTexts)
 }
 
-// NewColumn is what lies on a device of a column in some tiles of an index; nil of texts, of products, which the host compares, and where there is no object.
+// NewColumn is what lies on a device of a column in some tiles of an index; nil of texts, and where there is no object.
 func NewColumn(c *distance.Column, tiles run.Tiles) *Column {
 	own := &Column{Of: c, Terms: termsOf(c.Metric), Dims: c.Dims, Tiles: tiles, Objects: tiles.Objects(c.Objects)}
 	switch {
-	case c.Of == distance.Texts || c.Metric.Kind == metric.IP || own.Objects == 0:
+	case c.Of == distance.Texts || own.Objects == 0:
 		return nil
 	case c.Of == distance.Points:
 		own.Dims, own.Storage = 3, abi.NearF64

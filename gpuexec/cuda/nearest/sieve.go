@@ -22,7 +22,9 @@ const (
 	Bytes  Product = "bytes"
 	Boxes  Product = "boxes"
 	Codes  Product = "codes"
-	powers         = "powers"
+	// ofProducts are float16s that make values themselves, and no squares.
+	ofProducts Product = "products"
+	powers             = "powers"
 )
 
 // leastPower and mostPower are those of lp.
@@ -42,7 +44,7 @@ func (p Product) power() int {
 
 // AllProducts are those of all metrics of vectors.
 func AllProducts() []Product {
-	all := []Product{Halves, Bytes, Boxes, Codes}
+	all := []Product{Halves, ofProducts, Bytes, Boxes, Codes}
 	for p := leastPower; p <= mostPower; p++ {
 		all = append(all, PowersOf(p))
 	}
@@ -62,6 +64,8 @@ func (p Product) form() form {
 	switch p {
 	case Halves:
 		return form{"halves", "float16s", abi.NearHalves, 16, 32}
+	case ofProducts:
+		return form{"halves_products", "float16s", abi.NearHalves, 16, 32}
 	case Bytes:
 		return form{"bytes", "bytes", abi.NearBytes, 4, 4}
 	case Boxes:
@@ -82,8 +86,11 @@ func (p Product) Said() string { return p.form().said }
 func (p Product) Asked() uint32 { return p.form().product }
 
 // Scaled says that the largest element is to be measured for the scale; Levelled, that it is chosen by a sample.
-func (p Product) Scaled() bool   { return p == Halves || p.power() > 0 }
+func (p Product) Scaled() bool   { return p.halves() || p.power() > 0 }
 func (p Product) Levelled() bool { return p == Bytes || p == Boxes }
+
+// halves says that it is one of float16s.
+func (p Product) halves() bool { return p == Halves || p == ofProducts }
 
 // product is that of a column; empty: it has none.
 func (c *Column) product() Product {
@@ -98,6 +105,8 @@ func (c *Column) product() Product {
 		return PowersOf(c.Of.Metric.P)
 	case kind == metric.L2 || c.Angles():
 		return Halves
+	case kind == metric.IP:
+		return ofProducts
 	}
 	return ""
 }
@@ -132,7 +141,7 @@ func (c *Column) Sievable(shared int, stepBytes map[Product]int) *Sieve {
 		return nil
 	}
 	s := &Sieve{Product: p, Mean: make([]float64, c.Dims), Steps: steps, angles: c.Angles(), dims: c.Dims}
-	if p == Halves {
+	if p.halves() {
 		s.Gamma = bound.CautiousGamma(c.Dims)
 	}
 	return s
@@ -145,7 +154,7 @@ func (s *Sieve) FewBytes(objects uint32) int64 {
 }
 func (s *Sieve) BeginsBytes(objects uint32) int64 { return padded(objects) * 4 }
 func (s *Sieve) ReachesBytes(tiles int) int64 {
-	if s.Product != Halves {
+	if !s.Product.halves() {
 		return 0
 	}
 	return int64(tiles) * abi.NearReachBytes
@@ -259,7 +268,7 @@ func (s *Sieve) Scale() float64 { return math.Ldexp(1, s.Exponent) }
 // ScaleOfValues is what values are multiplied by, to be compared with products.
 func (s *Sieve) ScaleOfValues() float64 {
 	switch p := s.Product; {
-	case p == Halves:
+	case p.halves():
 		return s.Scale() * s.Scale()
 	case p == Codes:
 		return bound.CodeSum
@@ -292,7 +301,7 @@ func FewAt(queries int) int64 { return abi.Align(abi.NearSievedBytes * int64(que
 // step is what a step of the product takes, in picoseconds of a pair of query and object.
 func (s *Sieve) step(waves *profile.NearWaves) float64 {
 	switch p := s.Product; p {
-	case Halves:
+	case Halves, ofProducts:
 		return waves.Step
 	case Bytes:
 		return waves.Bytes

@@ -247,7 +247,7 @@ func TestCUDADistances(t *testing.T) {
 
 // sieved are the metrics of vectors that have a sieve.
 func sieved() []string {
-	return []string{"l1", "l2", "cosine", "angular", "linf", "hamming", "l3", "l4", "l5", "l6", "l7", "l8"}
+	return []string{"l1", "l2", "cosine", "angular", "ip", "linf", "hamming", "l3", "l4", "l5", "l6", "l7", "l8"}
 }
 
 // largestOf is the size that elements have at most: lp refuses larger ones.
@@ -306,34 +306,59 @@ func TestCUDADistancesAdversarial(t *testing.T) {
 	for sort := range 8 {
 		var compared, all uint64
 		for range scaled(8) {
-			w := &enginetest.DistanceWorld{Metric: sieved()[rng.IntN(len(sieved()))], Storage: "f32", Dims: []int{1, 3, 8, 17, 32, 100}[rng.IntN(6)]}
-			largest := largestOf(w.Metric)
-			base := adversary(rng, 5, w.Dims, nil, largest)
-			for range 1400 {
-				p := w.Random(rng)
-				p.Vector = adversary(rng, sort, w.Dims, base, largest)
-				w.Places = append(w.Places, p)
-			}
-			w.Build(t)
-			requests := make([]*index.Request, 24)
-			for i := range requests {
-				r := &index.Request{Vector: adversary(rng, sort, w.Dims, base, largest), Near: asked.Near{K: 1 + rng.IntN(40), Method: "scan"}}
-				if rng.IntN(2) == 0 {
-					r.Vector = w.Places[rng.IntN(len(w.Places))].Vector
-				}
-				requests[i] = r
-			}
-			s := enginetest.LoadOn(t, e, w.Index)
-			answers := answered(t, s, w, requests)
-			for i := range answers {
-				compared, all = compared+answers[i].Value.(*distance.Answer).Distances, all+uint64(len(w.Places))
-			}
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
+			n, of := adversarial(t, e, rng, sort, sieved()[rng.IntN(len(sieved()))])
+			compared, all = compared+n, all+of
 		}
 		t.Logf("sort %d: %.1f %% of the objects are compared exactly", sort, 100*float64(compared)/float64(all))
 	}
+}
+
+// TestCUDAProducts is the same of products, whose float16s are moved by no mean: vectors near each other are told apart by none. Some are spared all the same.
+func TestCUDAProducts(t *testing.T) {
+	e := open(t, gpuexec.CUDAOptions{BatchMemory: 8 << 20, InFlight: 1})
+	e.Device().Profile.Near.List = 2048
+	rng := seeded.Rand(t)
+	var compared, all uint64
+	for sort := range 8 {
+		for range 1 + scaled(4) {
+			n, of := adversarial(t, e, rng, sort, "ip")
+			compared, all = compared+n, all+of
+		}
+	}
+	if compared > all/10*9 {
+		t.Errorf("%d of %d products are computed exactly: the sieve spares nothing", compared, all)
+	}
+}
+
+// adversarial asks a world of one sort by one metric, and returns how many distances were computed, of how many.
+func adversarial(t *testing.T, e *device.Engine, rng *rand.Rand, sort int, by string) (compared, all uint64) {
+	t.Helper()
+	w := &enginetest.DistanceWorld{Metric: by, Storage: "f32", Dims: []int{1, 3, 8, 17, 32, 100}[rng.IntN(6)]}
+	largest := largestOf(w.Metric)
+	base := adversary(rng, 5, w.Dims, nil, largest)
+	for range 1400 {
+		p := w.Random(rng)
+		p.Vector = adversary(rng, sort, w.Dims, base, largest)
+		w.Places = append(w.Places, p)
+	}
+	w.Build(t)
+	requests := make([]*index.Request, 24)
+	for i := range requests {
+		r := &index.Request{Vector: adversary(rng, sort, w.Dims, base, largest), Near: asked.Near{K: 1 + rng.IntN(40), Method: "scan"}}
+		if rng.IntN(2) == 0 {
+			r.Vector = w.Places[rng.IntN(len(w.Places))].Vector
+		}
+		requests[i] = r
+	}
+	s := enginetest.LoadOn(t, e, w.Index)
+	answers := answered(t, s, w, requests)
+	for i := range answers {
+		compared, all = compared+answers[i].Value.(*distance.Answer).Distances, all+uint64(len(w.Places))
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return compared, all
 }
 
 // TestCUDADistancesWide: many dimensions, for which queries take several pieces of shared memory; those that it does not hold are scanned.
@@ -355,7 +380,7 @@ func TestCUDADistancesWide(t *testing.T) {
 			requests[i] = &index.Request{Vector: w.Random(rng).Vector, Near: asked.Near{K: 1 + rng.IntN(30), Method: "scan"}}
 		}
 		s := enginetest.LoadOn(t, e, w.Index)
-		widest, ok := map[string]int{"l1": 1700, "hamming": 1700, "l2": 800, "cosine": 800, "angular": 800, "linf": 800}[w.Metric]
+		widest, ok := map[string]int{"l1": 1700, "hamming": 1700, "l2": 800, "cosine": 800, "angular": 800, "ip": 800, "linf": 800}[w.Metric]
 		if !ok { // lp
 			widest = 400
 		}

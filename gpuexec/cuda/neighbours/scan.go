@@ -50,7 +50,7 @@ func find(e *device.Engine) (*launches, error) {
 	number, kernel := l.number, l.kernel
 	k.scanObjects, k.scanQueries = number("near_scan", "near_scan_objects"), number("near_scan", "near_scan_queries")
 	gate := number("near_gate", "near_gate_threads")
-	for _, terms := range nearest.AllTerms() {
+	for _, terms := range nearest.ScanTerms() {
 		k.scan[terms] = kernel("near_scan", "near_"+string(terms), number("near_scan", "near_scan_threads"), 0)
 		k.list[terms] = kernel("near_gate", "near_list_"+string(terms), gate, 0)
 	}
@@ -99,7 +99,11 @@ func loadScan(e *device.Engine, r *room.Room, own run.Extent, host *hosted.Match
 	columns := host.Columns()
 	for i := range columns.Len() {
 		space, present := host.Column(i)
-		c, err := load(e, k, r, nearest.NewColumn(columns.At(i), own.Tiles), space, nil, present, e.Device().Profile.Paths.Sieves || e.Untried())
+		of := nearest.NewColumn(columns.At(i), own.Tiles)
+		if of != nil && of.Terms == nearest.Products && !e.Device().Profile.Paths.Products && !e.Untried() {
+			of = nil
+		}
+		c, err := load(e, k, r, of, space, nil, present, e.Device().Profile.Paths.Sieves || e.Untried())
 		if err != nil {
 			return nil, errors.Join(err, s.Close())
 		}

@@ -33,7 +33,7 @@
 //
 //	tau = t + qm + |q| E + e_q X + gamma |q'| X + 2^-22 |q'| X + the error of t and qm
 //
-// has -q.x > t. Cosine is that of vectors divided by their norms.
+// has -q.x > t. Cosine is that of vectors divided by their norms. A device compares ip so, with m = 0, and has A from tensor cores, which is not rounded any further.
 //
 // # Sums of squares of differences (Squares)
 //
