@@ -107,7 +107,7 @@ func (t *table[E]) askerIn(old Asker, s *Vectors, v []float32) Asker {
 // know finds out what is to be known of the query.
 func (a *vectorAsker[E]) know() {
 	s, q := a.space, a.query[:a.space.dims]
-	if s.metric.Kind == L2 || s.angles() {
+	if s.metric.Kind == L2 || s.metric.Kind == IP || s.angles() {
 		a.norm = math.Sqrt(sums.Norm(q))
 	}
 	if _, ok := any(a.table).(*table[uint8]); ok && s.metric.Kind != Lp {

@@ -86,8 +86,9 @@ func (a *vectorAsker[E]) scan(askers []Asker, lo, hi uint32, limits []float64, f
 	}
 	a.ready()
 	s := a.space
-	sieving := a.Sieves() && !bytes && (s.metric.Kind == L2 || s.angles())
-	panels := sieving && len(askers) >= fewSieved
+	many := len(askers) >= fewSieved
+	sieving := a.Sieves() && !bytes && (s.metric.Kind == L2 || s.angles() || s.metric.Kind == IP && many)
+	panels := sieving && many
 	if panels {
 		a.pack(askers)
 	}
@@ -173,7 +174,7 @@ func (a *vectorAsker[E]) pack(askers []Asker) {
 	}
 }
 
-// panels turns rows that were prepared, and finds their lengths: of l2 squares that are not more than they are, of angles norms.
+// panels turns rows that were prepared, and finds their lengths: of l2 squares that are not more than they are, of others norms.
 func (a *vectorAsker[E]) panels(n int) {
 	dims := a.space.dims
 	size := dims * sums.Panel
@@ -192,7 +193,7 @@ func (a *vectorAsker[E]) panels(n int) {
 		for r, square := range lengths {
 			a.largest = max(a.largest, float64(square)) // NaN of a row that is damaged
 			switch {
-			case !a.space.angles():
+			case a.space.metric.Kind == L2:
 				lengths[r] = square * less
 			case square < 0x1p-100: // of which it is not known well enough
 				lengths[r] = float32(math.NaN())
@@ -293,6 +294,9 @@ func (p *pass[E]) compareDense() {
 // 2^-24, and c = -|q| (most + gamma + 2^-21 + dims 2^-23). A row is dropped if c w - A > 0 as it is rounded, so A < c w + 3 2^-24 |c| w; with
 // the product being at most A + gamma |q| w, the true cosine is less than -most - 2^-21 - dims 2^-23 + (dims/2 + 7) 2^-24 |c| / |q|, where |c|
 // <= 1.1 |q|: so less than -most - 2^-22, and a value is wrong by much less than that.
+//
+// For ip a row is dropped if -g |q| w - A > l as it is rounded, with l = most + 2^-20 (|most| + |q| W), W the largest norm, and g = gamma + gamma^2 + 2^-20. A product is no more than A + gamma |q||x|, and
+// what is rounded is below 2^-23 (|A| + |q| w), where |A| <= 1.1 |q| W: so it is less than -most, by more than a value is wrong by.
 func (a *vectorAsker[E]) limit(j, query int, most float64) bool {
 	dims, size := a.space.dims, a.sizes[query]
 	gamma := bound.FusedGamma(dims)
@@ -305,6 +309,14 @@ func (a *vectorAsker[E]) limit(j, query int, most float64) bool {
 		}
 		q := bound.Query{Norm: size, Square: bound.Down(float64(size*size), 3*dims+32)}
 		a.limits.Set(j, 1, -2, bound.Float32Up(bound.L2(most, dims, gamma, q, bound.Tile{Norm: a.largest})))
+		return true
+	}
+	if a.space.metric.Kind == IP {
+		if size < 0x1p-50 || math.Abs(most) > 0x1p100 {
+			return false
+		}
+		limit := most + 0x1p-20*(math.Abs(most)+size*a.largest)
+		a.limits.Set(j, -bound.Float32Up(size*(gamma+float64(gamma*gamma)+0x1p-20)), -1, bound.Float32Up(limit))
 		return true
 	}
 	c := most + gamma + 0x1p-21 + float64(dims)*0x1p-23

@@ -199,7 +199,7 @@ func TestScan(t *testing.T) {
 		dims := []int{1, 2, 8, 17, 40, 129}[rng.IntN(6)]
 		n := 1 + rng.IntN(600)
 		for _, w := range append(worlds(rng, dims, n, 1+rng.IntN(n)), scanWorlds(rng, dims, n)...) {
-			m := []Metric{{L2, 0}, {Cosine, 0}, {Angular, 0}, {L1, 0}}[rng.IntN(4)]
+			m := []Metric{{L2, 0}, {Cosine, 0}, {Angular, 0}, {IP, 0}, {L1, 0}}[rng.IntN(5)]
 			s, err := w.make(m)
 			if err != nil {
 				t.Fatal(err)
