@@ -124,6 +124,8 @@ func kept(c *schema.Column) string {
 // checkPath says why a column cannot be searched in a way.
 func checkPath(c *schema.Column, name string, of Values) error {
 	switch {
+	case c.Metric == string(metric.IP) && name != Scan:
+		return fmt.Errorf("index %s is no way to search by ip, since products are no distances: use scan, or cosine with vectors of one length", name)
 	case name == Scan, name == hashed && of == Vectors, name == grams && of == Texts:
 		return nil
 	case name == hashed || name == grams:
@@ -133,8 +135,6 @@ func checkPath(c *schema.Column, name string, of Values) error {
 		switch {
 		case !slices.Contains(p.Of, of):
 			return fmt.Errorf("index %s is no way to search %v", name, of)
-		case c.Metric == string(metric.IP):
-			return fmt.Errorf("index %s is no way to search by ip: products are no distances, which it spares comparing by; use scan, or cosine with vectors of one length", name)
 		case p.Check != nil:
 			return p.Check(c)
 		}

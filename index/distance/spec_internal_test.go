@@ -23,6 +23,8 @@ func TestCheck(t *testing.T) {
 		{Vectors, "ip", schema.Names{"tree"}, "products are no distances"},
 		{Vectors, "ip", schema.Names{"scan", "cells"}, "products are no distances"},
 		{Vectors, "ip", schema.Names{"permutation"}, "products are no distances"},
+		{Vectors, "ip", schema.Names{"scan", "lsh"}, "products are no distances"},
+		{Vectors, "l2", schema.Names{"scan", "lsh"}, ""},
 		{Vectors, "dot", nil, `metric "dot" is unknown: there are l1, l2, linf, l3 to l8, cosine, angular, ip and hamming of vectors`},
 		{Vectors, "geo", nil, "metric geo does not compare vectors"},
 		{Points, "ip", nil, "metric ip does not compare points"},

@@ -22,10 +22,12 @@ const (
 	Bytes  Product = "bytes"
 	Boxes  Product = "boxes"
 	Codes  Product = "codes"
-	// ofProducts are float16s that make values themselves, and no squares.
-	ofProducts Product = "products"
-	powers             = "powers"
 )
+
+// ofProducts are float16s that make values themselves, and no squares.
+const ofProducts Product = "products"
+
+const powers = "powers" // and p
 
 // leastPower and mostPower are those of lp.
 const leastPower, mostPower = 3, 8
