@@ -55,11 +55,15 @@ func (o *options) question(input, of *schema.Schema) (*question, error) {
 				described = other
 			}
 			if c.measure(described) {
+				q.silent = append(q.silent, c.name)
 				continue
 			}
 		}
 		c.Weight = 1
 		q.columns = append(q.columns, c)
+	}
+	if len(q.columns) == 0 && q.silent != nil {
+		return nil, fmt.Errorf("nothing to compare: of %s %s", schema.List(q.silent), silence)
 	}
 	if len(q.columns) == 0 {
 		return nil, fmt.Errorf("nothing to compare: name columns by --map index=input; the index has %s, the input %s", names(of), names(input))

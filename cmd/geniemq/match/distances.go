@@ -13,6 +13,9 @@ import (
 	"github.com/geniemq/geniemq/index/schema"
 )
 
+// silence is why columns of vectors say nothing of who is alike: see measure.
+const silence = "the index keeps no vectors, or finds them by their products, which say nothing of likeness"
+
 // keepNothing says of vectors that the index has but their keywords.
 const keepNothing = "none"
 
@@ -35,7 +38,7 @@ func (c *column) measure(described *schema.Column) (nothing bool) {
 		name, c.by = string(metric.L2), "l2"
 	}
 	m, err := distance.ParseMetric(name)
-	if err != nil || m.Kind == metric.IP { // the schema was checked
+	if err != nil || m.Kind == metric.IP { // an error would be one of the schema, which was checked for that
 		return true
 	}
 	c.Scale = alike.Own(m, described.Dims)

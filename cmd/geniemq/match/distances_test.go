@@ -395,6 +395,7 @@ func TestDistanceUsage(t *testing.T) {
 		return write(t, dir, "s.yaml", "name: d\nkey: id\ncolumns:\n"+list)
 	}
 	const a, b, n, name = "  - {name: a, type: vector, metric: l2, store: true}\n", "  - {name: b, type: vector, metric: cosine, store: true}\n", "  - {name: n, type: number, store: true}\n", "  - {name: name, type: text, stop_words: none, store: true}\n"
+	const products = "  - {name: a, type: vector, metric: ip, store: true}\n"
 	for _, c := range []struct {
 		schema string
 		args   []string
@@ -407,6 +408,8 @@ func TestDistanceUsage(t *testing.T) {
 		{a, []string{"--max-distance", "a=x"}, true, "must be a distance of 0 or more"},
 		{a + n, nil, true, "nobody knows which of them is far beside other columns: say so by --max-distance a=DISTANCE"},
 		{a + name, nil, false, "column a is not compared"},
+		{products, nil, true, "nothing to compare: of a the index keeps no vectors, or finds them by their products"},
+		{products + name, nil, false, "column a is not compared: the index keeps no vectors, or finds them by their products"},
 		{b + name, nil, false, "comparing b (vector, weight 1); distances are cosine"},
 		{a + name, []string{"--by", "a", "--max-distance", "2"}, false, "comparing a (vector, weight 4), by which candidates are found; distances are l2, at most 2"},
 		{a + n, []string{"--by", "n"}, true, "candidates are found by a text, string, set, vector or point"},
