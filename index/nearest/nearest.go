@@ -198,7 +198,7 @@ func (x *Columns) Query(r *Request, c *distance.Column) (*distance.Query, error)
 		q.Text = *r.Text
 	}
 	if r.Radius != nil {
-		if q.Radius = *r.Radius; q.Radius-q.Radius != 0 {
+		if q.Radius = *r.Radius; math.IsNaN(q.Radius) || math.IsInf(q.Radius, 0) {
 			return nil, refusal.New("radius %v: it must be a finite number", q.Radius)
 		}
 		if q.Radius < c.Metric.Least() {

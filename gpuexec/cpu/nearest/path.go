@@ -77,7 +77,7 @@ func (b *Batch) search(ctx context.Context, chosen []int) error {
 	}
 	return b.crew.Run(ctx, len(units), func(shift *run.Shift, at int) {
 		jobs := units[at]
-		u := pathUnit{Batch: b, ctx: ctx, shift: shift, since: time.Now(), quick: make([]int, 0, quickJobs), size: len(jobs)}
+		u := pathUnit{Batch: b, ctx: ctx, shift: shift, since: time.Now(), quick: make([]int, 0, quickJobs), answers: answers{jobs: len(jobs)}}
 		worked := processor.Time(func() {
 			for i, n := range jobs {
 				if at+i > 0 && b.exhausted() {
@@ -105,9 +105,8 @@ type pathUnit struct {
 	since time.Time // accounted for until then
 	quick []int     // jobs since then: see quickWork
 
-	size    int               // how many jobs the unit has
-	answers []distance.Answer // for those that bring no memory
-	hits    []metric.Hit      // of the last job
+	answers answers
+	hits    []metric.Hit // of the last job
 
 	searcher distance.Searcher // by which the last job was answered: of own and method
 	own      *bound
@@ -182,7 +181,7 @@ func (u *pathUnit) search(before *begun) (err error) {
 		keep()
 		return nil
 	}
-	answer := u.answer(job)
+	answer := u.answers.of(job)
 	answer.Method = method
 	u.hits = searching.End(answer, u.hits[:0])
 	if method == distance.Ngram {
@@ -199,17 +198,23 @@ func (u *pathUnit) search(before *begun) (err error) {
 	return nil
 }
 
-// answer is where a job's is put: memory that it brings, or of the unit.
-func (u *pathUnit) answer(job *run.Job) *distance.Answer {
+// answers is memory for those of some jobs, which one core answers.
+type answers struct {
+	jobs int
+	left []distance.Answer
+}
+
+// of is where a job's answer is put: memory that it brings, or else of all together.
+func (s *answers) of(job *run.Job) *distance.Answer {
 	if a, ok := job.Spare.(*distance.Answer); ok {
 		*a = distance.Answer{}
 		return a
 	}
-	if len(u.answers) == 0 {
-		u.answers = make([]distance.Answer, u.size)
+	if len(s.left) == 0 {
+		s.left = make([]distance.Answer, s.jobs)
 	}
-	a := &u.answers[0]
-	u.answers = u.answers[1:]
+	a := &s.left[0]
+	s.left = s.left[1:]
 	return a
 }
 

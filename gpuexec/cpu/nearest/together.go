@@ -85,14 +85,11 @@ func (b *Batch) searchTogether(ctx context.Context, chosen []int) (left []int, e
 
 // searchSet answers the jobs of a set, each of which takes its part of the time, and returns those that are left.
 func (b *Batch) searchSet(ctx context.Context, s *set) (left []int) {
-	start, n := time.Now(), time.Duration(len(s.jobs))
+	start, n, memory := time.Now(), time.Duration(len(s.jobs)), answers{jobs: len(s.jobs)}
 	for i, at := range s.jobs {
 		job := b.jobs[at]
-		did, ok := job.Spare.(*distance.Answer)
-		if !ok {
-			did = new(distance.Answer)
-		}
-		*did = distance.Answer{Method: b.Method(at)}
+		did := memory.of(job)
+		did.Method = b.Method(at)
 		s.asks[i] = distance.Ask{Query: job.Query.(*distance.Query), Passing: b.passingOf(at), Pass: b.passes(at, s.own.ids), Did: did}
 	}
 	stop := func(ask int) error {

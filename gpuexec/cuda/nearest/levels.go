@@ -2,12 +2,11 @@ package nearest
 
 import (
 	"context"
-	"runtime"
 	"slices"
 
 	"github.com/geniemq/geniemq/gpuexec/cuda/profile"
+	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index/metric/bound"
-	"github.com/geniemq/geniemq/internal/spread"
 )
 
 // levelled is how many bytes have one level: kernels/near_levels.cu.
@@ -69,15 +68,15 @@ func (l *LevelsSample) compare(asked int) []pair {
 
 // From is how many objects have been seen for each hit when levels leave no more than waves.LevelsLeave of the others, but waves.Levelled at least; 0: the sample does not
 // show that they ever do. The last of the hits is then as far as the nearest of so many.
-func (l *LevelsSample) From(waves *profile.NearWaves) (seen int) {
+func (l *LevelsSample) From(crew *run.Crew, waves *profile.NearWaves) (seen int) {
 	others := len(l.lost) - 1
 	if others < waves.Levelled {
 		return 0
 	}
 	all := make([][]pair, levelsAsked)
-	_ = spread.Run(context.Background(), runtime.GOMAXPROCS(0), levelsAsked, func() func(int) { // nobody ends it
-		return func(i int) { all[i] = l.compare(i * len(l.lost) / levelsAsked) }
-	})
+	if crew.Run(context.Background(), levelsAsked, func(_ *run.Shift, i int) { all[i] = l.compare(i * len(l.lost) / levelsAsked) }) != nil {
+		return 0 // they had no memory, say
+	}
 	for seen = max(1, waves.Levelled); seen <= others; seen *= 2 {
 		left := 0
 		for _, pairs := range all {

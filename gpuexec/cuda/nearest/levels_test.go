@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/geniemq/geniemq/gpuexec/cuda/profile"
+	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index/metric"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
@@ -48,7 +49,7 @@ func TestLevelsFrom(t *testing.T) {
 		for i := range c.n {
 			levels.Add(sample[i*dims:][:dims])
 		}
-		if from := levels.From(&waves); from < c.from || from > c.to {
+		if from := levels.From(run.NewCrew(2), &waves); from < c.from || from > c.to {
 			t.Errorf("%s: levels from %d seen for each hit, want %d to %d", c.name, from, c.from, c.to)
 		}
 	}

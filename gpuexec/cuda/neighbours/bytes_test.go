@@ -10,7 +10,6 @@ import (
 	"github.com/geniemq/geniemq/gpuexec"
 	"github.com/geniemq/geniemq/gpuexec/enginetest"
 	"github.com/geniemq/geniemq/index"
-	"github.com/geniemq/geniemq/index/distance"
 	asked "github.com/geniemq/geniemq/index/nearest"
 	"github.com/geniemq/geniemq/internal/testkit/seeded"
 )
@@ -105,14 +104,8 @@ func TestCUDADistancesBytes(t *testing.T) {
 					requests[i].Near.Radius, requests[i].Total = &radius, true
 				}
 			}
-			s := enginetest.LoadOn(t, e, w.Index)
-			answers := answered(t, s, w, requests)
-			for i := range answers {
-				compared, all = compared+answers[i].Value.(*distance.Answer).Distances, all+uint64(len(w.Places))
-			}
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
+			some, whole := comparedOf(t, e, w, requests)
+			compared, all = compared+some, all+whole
 		}
 		share := float64(compared) / float64(all)
 		t.Logf("sort %d: %.1f %% of the objects are compared exactly", sort, 100*share)

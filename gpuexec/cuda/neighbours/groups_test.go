@@ -20,7 +20,7 @@ func TestCUDAGroups(t *testing.T) {
 	near.Grouped = 2
 	for range scaled(400) {
 		w := &enginetest.DistanceWorld{
-			Metric: []string{"l2", "cosine", "angular", "ip"}[rng.IntN(4)], Storage: []string{"f32", "f16", "u8"}[rng.IntN(3)], Dims: []int{5, 33, 70, 120}[rng.IntN(4)],
+			Metric: []string{"l2", "cosine", "angular"}[rng.IntN(3)], Storage: []string{"f32", "f16", "u8"}[rng.IntN(3)], Dims: []int{5, 33, 70, 120}[rng.IntN(4)],
 		}
 		for range 1 + rng.IntN(700) {
 			w.Places = append(w.Places, w.Random(rng))
@@ -47,7 +47,7 @@ func TestCUDASamples(t *testing.T) {
 	for range scaled(200) {
 		near.Grouped, near.Sample = []int{2, 1000}[rng.IntN(2)], []int{128, 256, 512}[rng.IntN(3)]
 		w := &enginetest.DistanceWorld{
-			Metric: []string{"l2", "cosine", "angular", "ip"}[rng.IntN(4)], Storage: []string{"f32", "f16", "u8"}[rng.IntN(3)], Dims: []int{3, 33, 70}[rng.IntN(3)],
+			Metric: []string{"l2", "cosine", "angular"}[rng.IntN(3)], Storage: []string{"f32", "f16", "u8"}[rng.IntN(3)], Dims: []int{3, 33, 70}[rng.IntN(3)],
 		}
 		absent := []int{0, 0, 2, 30}[rng.IntN(4)]
 		for range near.Sample + rng.IntN(1500) {

@@ -45,7 +45,7 @@ func (l *columnLoader) levelsFrom(s *nearest.Sieve) int {
 	if own := *s; l.kernels.levels.takes(s) && s.Steps >= waves.LevelSteps && own.SetLevels(l.sample()) {
 		sample := own.LevelsSample()
 		l.sampled(own.LevelsSize(waves), sample.Add)
-		return sample.From(waves)
+		return sample.From(l.engine.Host.Crew, waves)
 	}
 	return 0
 }

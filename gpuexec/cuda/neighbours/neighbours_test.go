@@ -350,6 +350,12 @@ func adversarial(t *testing.T, e *device.Engine, rng *rand.Rand, sort int, by st
 		}
 		requests[i] = r
 	}
+	return comparedOf(t, e, w, requests)
+}
+
+// comparedOf asks a world, and returns how many distances were computed, of how many.
+func comparedOf(t *testing.T, e *device.Engine, w *enginetest.DistanceWorld, requests []*index.Request) (compared, all uint64) {
+	t.Helper()
 	s := enginetest.LoadOn(t, e, w.Index)
 	answers := answered(t, s, w, requests)
 	for i := range answers {
