@@ -109,14 +109,15 @@ func choose(sample []float32, o Options) (Choice, error) {
 		}
 		return c, nil
 	}
-	return o.correct(x, c, queries, objects)
+	return o.correct(x, c, reached, queries, objects)
 }
 
 // attempts to reach a recall as cheaply as can be, each by a forecast that was corrected.
 const attempts = 8
 
-// correct measures what was chosen by a forecast, and chooses again by what the forecast was off, as long as that does not reach the recall, or may be cheaper.
-func (o *Options) correct(x *forecast, c Choice, queries, objects []float32) (Choice, error) {
+// correct measures what was chosen by a forecast that reached the recall or did not, and chooses again by what the forecast was off, as long as that does not reach the recall,
+// or may be cheaper.
+func (o *Options) correct(x *forecast, c Choice, reached bool, queries, objects []float32) (Choice, error) {
 	var best, nearest Choice
 	aim := logit(o.Recall)
 	type ways struct {
@@ -124,10 +125,16 @@ func (o *Options) correct(x *forecast, c Choice, queries, objects []float32) (Ch
 		width            float64
 	}
 	tried := make(map[ways]bool)
-	for range attempts {
+	for len(tried) < attempts {
 		own := ways{c.Parameters.Functions, c.Parameters.Reach, c.Parameters.Width}
 		if tried[own] {
-			break
+			if best.Cost > 0 || !reached || aim > logit(1) {
+				break
+			}
+			// Its forecast is better than it is by more than aim has gone up.
+			aim += .3
+			c, reached = x.cheapest(1 / (1 + math.Exp(-aim)))
+			continue
 		}
 		tried[own] = true
 		if err := o.measure(&c, queries, objects, true); err != nil {
@@ -146,7 +153,6 @@ func (o *Options) correct(x *forecast, c Choice, queries, objects []float32) (Ch
 		} else {
 			aim += max(-1.5, off)
 		}
-		var reached bool
 		if c, reached = x.cheapest(1 / (1 + math.Exp(-aim))); !reached && best.Cost > 0 || best.Cost > 0 && c.Cost > .95*best.Cost {
 			break
 		}
