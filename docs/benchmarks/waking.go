@@ -47,42 +47,34 @@ var ways = []way{
 					for round == seen && !ended {
 						cond.Wait()
 					}
+					last := ended
 					seen = round
 					mu.Unlock()
-					if ended {
+					if last {
 						return
 					}
 					work()
 				}
 			}()
 		}
-		wake := func() {
+		tell := func(end bool) {
 			mu.Lock()
-			round++
+			round, ended = round+1, end
 			mu.Unlock()
 			cond.Broadcast()
 		}
-		return wake, func() { ended = true; wake() }
+		return func() { tell(false) }, func() { tell(true) }
 	}},
 	{"that sleep in the kernel, on one futex", func(others int, work func()) (func(), func()) {
 		var round atomic.Uint32
-		var ended atomic.Bool
-		for range others {
-			go func() {
-				for seen := uint32(0); ; {
-					for round.Load() == seen {
-						futex(&round, waitPrivate, seen)
-					}
-					seen = round.Load()
-					if ended.Load() {
-						return
-					}
-					work()
-				}
-			}()
-		}
+		end := stay(others, work, func(seen uint32) uint32 {
+			for round.Load() == seen {
+				futex(&round, waitPrivate, seen)
+			}
+			return round.Load()
+		})
 		wake := func() { round.Add(1); futex(&round, wakePrivate, uint32(others)) }
-		return wake, func() { ended.Store(true); wake() }
+		return wake, func() { end.Store(true); wake() }
 	}},
 	{"the same, woken by four of them", func(others int, work func()) (func(), func()) {
 		const group = 4
@@ -159,22 +151,26 @@ var ways = []way{
 	}},
 	{"that spin", func(others int, work func()) (func(), func()) {
 		var round atomic.Uint32
-		var ended atomic.Bool
-		for range others {
-			go func() {
-				for seen := uint32(0); ; {
-					for round.Load() == seen {
-					}
-					seen = round.Load()
-					if ended.Load() {
-						return
-					}
-					work()
-				}
-			}()
-		}
-		return func() { round.Add(1) }, func() { ended.Store(true); round.Add(1) }
+		end := stay(others, work, func(seen uint32) uint32 {
+			for round.Load() == seen {
+			}
+			return round.Load()
+		})
+		return func() { round.Add(1) }, func() { end.Store(true); round.Add(1) }
 	}},
+}
+
+// stay starts others that work once for each round that they see, until end is true.
+func stay(others int, work func(), next func(seen uint32) uint32) (end *atomic.Bool) {
+	end = new(atomic.Bool)
+	for range others {
+		go func() {
+			for seen := next(0); !end.Load(); seen = next(seen) {
+				work()
+			}
+		}()
+	}
+	return end
 }
 
 const waitPrivate, wakePrivate = 128, 129 // FUTEX_WAIT and FUTEX_WAKE of one process
@@ -215,9 +211,9 @@ func main() {
 					took, last = append(took, time.Since(start)-work), append(last, time.Duration(latest.Load()))
 				}
 				end()
-				median := func(d []time.Duration) float64 { slices.Sort(d); return float64(d[len(d)/2]) / 1e3 }
+				at := func(d []time.Duration, tenths int) float64 { slices.Sort(d); return float64(d[len(d)*tenths/10]) / 1e3 }
 				fmt.Printf("work %v, rest %v, %s: longer by %.0f (p90 %.0f), the last began after %.0f, the giver gave for %.0f\n",
-					work, rest, w.name, median(took), float64(took[len(took)*9/10])/1e3, median(last), median(giving))
+					work, rest, w.name, at(took, 5), at(took, 9), at(last, 5), at(giving, 5))
 			}
 		}
 	}

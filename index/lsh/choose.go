@@ -131,7 +131,7 @@ func (o *Options) correct(x *forecast, c Choice, reached bool, queries, objects 
 			if best.Cost > 0 || !reached || aim > logit(1) {
 				break
 			}
-			// Its forecast is better than it is by more than aim has gone up.
+			// Its forecast is better than it is by more than aim has gone up. Beyond logit(1), which is finite, a forecast of 1 would be chosen for ever.
 			aim += .3
 			c, reached = x.cheapest(1 / (1 + math.Exp(-aim)))
 			continue

@@ -37,7 +37,7 @@ type question struct {
 	leading int      // of columns: by which candidates are found; -1: by all
 	by      string   // what measures it: cosine, jaccard or edit, of hashed vectors l2, l1 or angular; "": nothing does, and hits have it stored, or the service searches by distance
 	left    []string // columns of vectors or points that are not compared, for want of a scale
-	silent  []string // columns of vectors that say nothing of who is alike
+	silent  []string // which columns of vectors are not compared since they say nothing of likeness, and why
 	text    bool     // it is asked as a text, of kinds that have one
 }
 

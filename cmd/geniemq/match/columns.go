@@ -54,8 +54,8 @@ func (o *options) question(input, of *schema.Schema) (*question, error) {
 			if other != nil {
 				described = other
 			}
-			if c.measure(described) {
-				q.silent = append(q.silent, c.name)
+			if why := c.measure(described); why != "" {
+				q.silent = append(q.silent, fmt.Sprintf("column %s is not compared: %s", c.name, why))
 				continue
 			}
 		}
@@ -63,7 +63,7 @@ func (o *options) question(input, of *schema.Schema) (*question, error) {
 		q.columns = append(q.columns, c)
 	}
 	if len(q.columns) == 0 && q.silent != nil {
-		return nil, fmt.Errorf("nothing to compare: of %s %s", schema.List(q.silent), silence)
+		return nil, fmt.Errorf("nothing to compare: %s", strings.Join(q.silent, "; "))
 	}
 	if len(q.columns) == 0 {
 		return nil, fmt.Errorf("nothing to compare: name columns by --map index=input; the index has %s, the input %s", names(of), names(input))

@@ -13,15 +13,12 @@ import (
 	"github.com/geniemq/geniemq/index/schema"
 )
 
-// silence is why columns of vectors say nothing of who is alike: see measure.
-const silence = "the index keeps no vectors, or finds them by their products, which say nothing of likeness"
-
 // keepNothing says of vectors that the index has but their keywords.
 const keepNothing = "none"
 
 // measure finds how distances of a column of vectors or points are measured: by the service itself, where the column has a metric; else candidates are found by
-// hash functions, and then put into order by a measure. nothing says that there is none, since the index keeps no vectors, or their products, which say nothing of likeness.
-func (c *column) measure(described *schema.Column) (nothing bool) {
+// hash functions, and then put into order by a measure. none says why there is none.
+func (c *column) measure(described *schema.Column) (none string) {
 	name := described.Metric
 	switch {
 	case described.Type == schema.PointColumn:
@@ -29,7 +26,7 @@ func (c *column) measure(described *schema.Column) (nothing bool) {
 	case distance.Nearest(described):
 		name = cmp.Or(name, string(metric.L2))
 	case described.Keep == keepNothing:
-		return true
+		return "the index keeps no vectors of it"
 	case described.Similarity == "cosine":
 		name, c.by = string(metric.Angular), "angular"
 	case described.Similarity == "l1" || described.Similarity == "laplacian":
@@ -38,11 +35,14 @@ func (c *column) measure(described *schema.Column) (nothing bool) {
 		name, c.by = string(metric.L2), "l2"
 	}
 	m, err := distance.ParseMetric(name)
-	if err != nil || m.Kind == metric.IP { // an error would be one of the schema, which was checked for that
-		return true
+	switch {
+	case err != nil: // of a schema that was checked
+		return err.Error()
+	case m.Kind == metric.IP:
+		return "it is searched by products, which say nothing of likeness"
 	}
 	c.Scale = alike.Own(m, described.Dims)
-	return false
+	return ""
 }
 
 // scales says of each column of vectors or points what its distances are worth, and leaves out what cannot be compared or would be twice.

@@ -158,8 +158,8 @@ func (r *runner) tellColumns() {
 	for _, name := range r.question.left {
 		table.On(r.host.Err).Say("column %s is not compared: nobody knows which distance is far; --max-distance %[1]s=DISTANCE says so\n", name)
 	}
-	for _, name := range r.question.silent {
-		table.On(r.host.Err).Say("column %s is not compared: %s\n", name, silence)
+	for _, said := range r.question.silent {
+		table.On(r.host.Err).Say("%s\n", said)
 	}
 	for _, name := range r.question.unsaid() {
 		table.On(r.host.Err).Say("warning: column %s of the index is not stored, so the score does not know it: build the index with store: true\n", name)
