@@ -35,9 +35,13 @@ type DistanceWorld struct {
 	Index           *index.Index
 }
 
-// vectorMetrics are the metrics of vectors.
-func vectorMetrics() []string {
-	return []string{"l1", "l2", "linf", "l3", "l4", "l5", "l6", "l7", "l8", "cosine", "angular", "ip", "hamming"}
+// vectorMetrics are the metrics of vectors; those of columns that have access paths are distances, which products are not.
+func vectorMetrics(paths bool) []string {
+	metrics := []string{"l1", "l2", "linf", "l3", "l4", "l5", "l6", "l7", "l8", "cosine", "angular", "hamming", "ip"}
+	if paths {
+		return metrics[:len(metrics)-1]
+	}
+	return metrics
 }
 
 // classes is how many classes of objects there are.
@@ -47,9 +51,10 @@ const classes = 5
 // few letters, and repetitions.
 func RandomDistanceWorld(t testing.TB, rng *rand.Rand, n int, paths bool) *DistanceWorld {
 	t.Helper()
+	metrics := vectorMetrics(paths)
 	w := &DistanceWorld{
 		Paths:  paths,
-		Metric: vectorMetrics()[rng.IntN(len(vectorMetrics()))], Storage: []string{"f32", "f16", "u8"}[rng.IntN(3)],
+		Metric: metrics[rng.IntN(len(metrics))], Storage: []string{"f32", "f16", "u8"}[rng.IntN(3)],
 		Dims: []int{1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33}[rng.IntN(12)],
 	}
 	for range n {
@@ -95,11 +100,8 @@ func (w *DistanceWorld) Schema() string {
 	if w.Paths {
 		ranks := fmt.Sprintf("permutation: {permutants: %d, similarity: %s}", cmp.Or(w.Permutants, 7), cmp.Or(w.Similarity, "rho"))
 		vector, others = "tree, permutation, cells], "+ranks, ", index: [tree, permutation], "+ranks
-		switch w.Metric {
-		case "hamming":
+		if w.Metric == "hamming" {
 			vector = "tree, permutation], " + ranks
-		case "ip":
-			vector = "scan]"
 		}
 	}
 	return fmt.Sprintf(`{name: world, missing: [""], columns: [{name: vector, type: vector, metric: %s, storage: %s, dims: %d, index: [%s},

@@ -53,9 +53,6 @@ func randomDistance(t *testing.T, rng *rand.Rand, w *DistanceWorld, queries *ind
 		if r.Near.Method == "cells" && (d.column != "vector" || w.Metric == "hamming") {
 			r.Near.Method = "tree"
 		}
-		if d.column == "vector" && w.Metric == "ip" && r.Near.Method != "auto" {
-			r.Near.Method = "scan"
-		}
 		if m := r.Near.Method; m == "permutation" || m == "cells" && rng.IntN(2) == 0 {
 			r.Near.Recall = 0.9
 			if m == "permutation" && rng.IntN(2) == 0 {

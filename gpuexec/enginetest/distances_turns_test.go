@@ -147,7 +147,7 @@ func TestPathsInTurns(t *testing.T) {
 	alone := []gpuexec.Plan{nearestPlan(t, queries, &at), textPlan(t, queries, text, "ngram", 10, 1)}
 	at.Near.Method, at.Near.Fraction = "permutation", 0.5
 	alone = append(alone, nearestPlan(t, queries, &at))
-	if w.Metric != "hamming" && w.Metric != "ip" {
+	if w.Metric != "hamming" {
 		at = index.Request{Vector: w.Random(rng).Vector, Near: nearest.Near{K: 10, Method: "cells"}}
 		alone = append(alone, nearestPlan(t, queries, &at))
 	}

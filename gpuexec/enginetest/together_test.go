@@ -28,7 +28,7 @@ func TestCellsTogether(t *testing.T) {
 
 func cellsTogether(t *testing.T, rng *rand.Rand) (joined int) {
 	w := RandomDistanceWorld(t, rng, 1, true)
-	for w.Metric == "hamming" || w.Metric == "ip" {
+	for w.Metric == "hamming" {
 		w = RandomDistanceWorld(t, rng, 1, true)
 	}
 	for range 1500 {
