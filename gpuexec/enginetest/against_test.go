@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -57,6 +58,9 @@ func TestAgainst(t *testing.T) {
 	cores, seconds := runtime.GOMAXPROCS(0), coreSeconds
 	if began := time.Now(); cores > 1 {
 		seconds = func(*testing.T) float64 { return time.Since(began).Seconds() }
+	}
+	if workers, err := strconv.Atoi(os.Getenv("GENIEMQ_AGAINST_WORKERS")); err == nil { // more of them than cores show what is lost by cutting a batch
+		cores = workers
 	}
 	engine := cpu.New(gpuexec.CPUOptions{Workers: cores})
 	for _, s := range sets {

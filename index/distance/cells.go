@@ -127,7 +127,7 @@ func (x openedCells) Bind(space metric.Space) (Searcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &cellsSearcher{cells: x.Index, space: ordered.(*metric.Vectors), bytes: x.rows.bytes(space)}
+	s := &cellsSearcher{cells: x.Index, space: ordered.(*metric.Vectors), bytes: x.rows.bytes(space) + x.Centroids().PanelBytes()}
 	s.searchers.New = func() any { return &cellsMemory{Searcher: x.Searcher()} }
 	return s, nil
 }

@@ -88,21 +88,35 @@ func (a *vectorAsker[E]) scan(askers []Asker, lo, hi uint32, limits []float64, f
 	s := a.space
 	many := len(askers) >= fewSieved
 	sieving := a.Sieves() && !bytes && (s.metric.Kind == L2 || s.angles() || s.metric.Kind == IP && many)
-	panels := sieving && many
-	if panels {
+	inPanels := sieving && many
+	most := scanned
+	var all *panels
+	if inPanels {
 		a.pack(askers)
+		if all = a.panelled(); all != nil && lo%sums.Panel == 0 {
+			most = max(1, scanned/(sums.Panel*s.dims)) * sums.Panel * s.dims // whole panels at a time
+		} else {
+			all = nil
+		}
 	}
-	elements := scanned
+	elements := most
 	if sieving && slices.Contains(limits, math.Inf(1)) {
-		elements = min(scanned, begun*s.dims)
+		elements = min(most, begun*s.dims)
 	}
-	for first := lo; first < hi; elements = min(scanned, 2*elements) {
+	for first := lo; first < hi; elements = min(most, 2*elements) {
 		rows, n := a.stretch(first, hi, elements)
 		a.prepare(rows, first, n, bytes)
 		p := pass[E]{a: a, askers: askers, rows: rows, n: n, first: first, limits: limits, found: found}
 		a.dense = a.dense[:0]
-		if panels {
-			a.panels(n)
+		if inPanels {
+			if all != nil {
+				p.panels = all.of(int(first), n, s.dims)
+			} else {
+				a.own.lay(s.kernels, s.metric, s.dims, a.wide[:n*s.dims])
+				p.panels = a.own
+			}
+			a.largest = p.panels.largest(s.dims)
+			a.masks = slices.Grow(a.masks[:0], len(p.panels.squares))[:len(p.panels.squares)]
 			for i := 0; i < len(askers); i += sums.Sieved {
 				p.sieve(i, min(sums.Sieved, len(askers)-i))
 			}
@@ -140,9 +154,8 @@ type sieve struct {
 	packedOf []Asker
 	packed   []float32 // of each group of queries: elements in turn, sums.Sieved queries each
 	sizes    []float64 // the norm of each query, not less
-	panel    []float32 // panels of rows, one after the other
-	lengths  [][sums.Panel]float32
-	largest  float64 // the largest norm of a row, not less; no number if there is a damaged row
+	own      panels    // of rows for which the space has none
+	largest  float64   // of the panels that are compared
 	limits   sums.Limits
 	masks    [][sums.Sieved]uint32 // by panel
 	dense    []int                 // queries that all rows are compared with
@@ -174,37 +187,6 @@ func (a *vectorAsker[E]) pack(askers []Asker) {
 	}
 }
 
-// panels turns rows that were prepared, and finds their lengths: of l2 squares that are not more than they are, of others norms.
-func (a *vectorAsker[E]) panels(n int) {
-	dims := a.space.dims
-	size := dims * sums.Panel
-	count := (n + sums.Panel - 1) / sums.Panel
-	if len(a.lengths) < count {
-		a.panel, a.lengths, a.masks = make([]float32, count*size), make([][sums.Panel]float32, count), make([][sums.Sieved]uint32, count)
-	}
-	a.largest = 0
-	gamma := bound.FusedGamma(dims)
-	less := bound.Float32Down(1 - 2*gamma - 0x1p-23) // which allows for rounding the product
-	for p := range count {
-		panel := a.panel[p*size : (p+1)*size]
-		a.Turn(panel, a.wide[p*size:min((p+1)*size, n*dims)], dims)
-		lengths := &a.lengths[p]
-		a.Lengths(panel, dims, lengths)
-		for r, square := range lengths {
-			a.largest = max(a.largest, float64(square)) // NaN of a row that is damaged
-			switch {
-			case a.space.metric.Kind == L2:
-				lengths[r] = square * less
-			case square < 0x1p-100: // of which it is not known well enough
-				lengths[r] = float32(math.NaN())
-			default:
-				lengths[r] = float32(math.Sqrt(float64(square)))
-			}
-		}
-	}
-	a.largest = math.Sqrt(a.largest) * (1 + 2*gamma)
-}
-
 // pass is a stretch of rows that is compared with queries.
 type pass[E Element] struct {
 	a      *vectorAsker[E]
@@ -214,6 +196,7 @@ type pass[E Element] struct {
 	first  uint32
 	limits []float64
 	found  Found
+	panels panels // of the rows, where many queries are compared
 }
 
 // sieve drops rows for some queries from the i-th on, and compares the others.
@@ -236,7 +219,7 @@ func (p *pass[E]) sieve(i, queries int) {
 	var kept [sums.Sieved]int
 	for at := 0; at < p.n; at += sums.Panel {
 		masks := &a.masks[at/sums.Panel]
-		a.Sieve(packed, a.panel[at*dims:(at+sums.Panel)*dims], dims, &a.lengths[at/sums.Panel], &a.limits, masks)
+		a.Sieve(packed, p.panels.elements[at*dims:(at+sums.Panel)*dims], dims, &p.panels.lengths[at/sums.Panel], &a.limits, masks)
 		there := uint32(math.MaxUint32) >> (sums.Panel - min(sums.Panel, p.n-at))
 		for j := range masks {
 			masks[j] &= there

@@ -20,6 +20,7 @@ type Vectors struct {
 	order  []uint32
 	norms  []float64
 	rows   rows
+	laid   *laid // nil: panels are made for each batch
 
 	kernels *sums.Kernels
 }
@@ -81,6 +82,7 @@ func checkOrder(order []uint32, rows int) error {
 // Permuted is a space of the same vectors, of which object i is object order[i] of this one. The order is kept.
 func (s *Vectors) Permuted(order []uint32) (*Vectors, error) {
 	p := *s
+	p.laid = nil // which are in another order
 	if err := checkOrder(order, int(s.n)); err != nil {
 		return nil, err
 	}

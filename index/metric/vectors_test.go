@@ -194,7 +194,7 @@ func scan(s Space, askers []Asker, lo, hi uint32, k int, most []float64, step ui
 // damaged.
 func TestScan(t *testing.T) {
 	rng := seeded.Rand(t)
-	dropping := 0
+	dropping, laid := 0, 0
 	for range 40 {
 		dims := []int{1, 2, 8, 17, 40, 129}[rng.IntN(6)]
 		n := 1 + rng.IntN(600)
@@ -206,6 +206,9 @@ func TestScan(t *testing.T) {
 			}
 			kernels := sums.All()
 			s.kernels = &kernels[rng.IntN(len(kernels))]
+			if rng.IntN(2) == 0 {
+				s = s.UsePanels()
+			}
 			var space Space = s
 			if rng.IntN(3) == 0 {
 				order := make([]uint32, n)
@@ -232,6 +235,9 @@ func TestScan(t *testing.T) {
 			lo := rng.Uint32N(uint32(n))
 			hi := lo + rng.Uint32N(uint32(n)-lo+1)
 			k, step := 1+rng.IntN(12), 1+rng.Uint32N(300)
+			if rng.IntN(2) == 0 {
+				lo, step = lo&^(sums.Panel-1), sums.Panel*(1+step/sums.Panel)
+			}
 			most, values := make([]float64, len(askers)), make([]float64, n)
 			want := make([][]Hit, len(askers))
 			for i, a := range askers {
@@ -258,11 +264,14 @@ func TestScan(t *testing.T) {
 			}
 			if a, ok := askers[0].(*vectorAsker[float32]); ok && len(a.dense) < len(askers) && len(a.packedOf) > 0 {
 				dropping++
+				if s.laid != nil && space == Space(s) && len(s.laid.squares) > 0 {
+					laid++
+				}
 			}
 		}
 	}
-	if sums.All()[0].Sieves() && dropping < 10 {
-		t.Errorf("%d scans dropped anything: the test shows too little", dropping)
+	if sums.All()[0].Sieves() && (dropping < 10 || laid < 5) {
+		t.Errorf("%d scans dropped anything, %d of them in panels of the space: the test shows too little", dropping, laid)
 	}
 }
 

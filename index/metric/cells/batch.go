@@ -71,6 +71,7 @@ type together struct {
 	stop  func(ask int) error
 
 	near   metric.Asker // of some centroid: memory for comparing queries with all
+	finder finder
 	pairs  []pair
 	sorted []pair
 	counts []uint32
@@ -122,6 +123,7 @@ func (b *together) release() {
 		b.live[i].ask, b.live[i].result = nil, Result{}
 	}
 	clear(b.askers[:cap(b.askers)])
+	b.finder.release()
 	metric.Release(b.near)
 	b.live, b.stop = b.live[:0], nil
 }
@@ -129,10 +131,10 @@ func (b *together) release() {
 // findCells finds the cells that each query visits.
 func (b *together) findCells() {
 	most := 0
-	b.askers, b.limits = b.askers[:0], b.limits[:0]
+	b.finder.reset()
 	for i := range b.live {
 		v := &b.live[i]
-		b.askers, b.limits = append(b.askers, v.ask.Near), append(b.limits, math.Inf(1))
+		b.finder.add(v.ask.Near, &v.cells)
 		most = max(most, v.ask.Probes)
 	}
 	b.ends = b.ends[:0]
@@ -143,11 +145,7 @@ func (b *together) findCells() {
 	if b.near == nil {
 		b.near = b.index.centroids.Of(0)
 	}
-	metric.ScanWith(b.near, b.askers, 0, uint32(b.index.Cells()), b.limits, func(query int, cell uint32, value float64) {
-		cells := &b.live[query].cells
-		cells.add(metric.Hit{Value: value, ID: cell})
-		b.limits[query] = cells.bound
-	})
+	b.finder.find(b.near, uint32(b.index.Cells()))
 	for i := range b.live {
 		b.live[i].cells.rounds(b.ends)
 	}

@@ -116,7 +116,9 @@ func (x *Index) open(m metric.Metric, dims int) (err error) {
 	if err := able(m); err != nil {
 		return err
 	}
-	x.centroids, err = centroids(m, dims, x.elements)
+	if x.centroids, err = centroids(m, dims, x.elements); err == nil {
+		x.centroids = x.centroids.UsePanels()
+	}
 	return err
 }
 

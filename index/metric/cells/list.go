@@ -41,6 +41,22 @@ func (l *list) cut() {
 	}
 }
 
+// guess lowers the bound, after so many of all hits, to the value beyond which none of the first is expected to be: in a sample that many of the first are seen with a variance of as many. Of
+// a hundred guesses about one is too low, and then there are fewer hits than are wanted in the end.
+func (l *list) guess(seen, all uint32) {
+	expected := float64(l.most) * float64(seen) / float64(all)
+	n := int(math.Ceil(expected + 2*math.Sqrt(expected) + 2))
+	if n >= min(l.most, len(l.hits)) {
+		return
+	}
+	firsts(l.hits, n)
+	bound := math.Inf(-1)
+	for _, h := range l.hits[:n] {
+		bound = max(bound, h.Value)
+	}
+	l.hits, l.bound = l.hits[:fore(l.hits, func(v float64) bool { return v <= bound })], bound
+}
+
 // sorted are the first hits in order. They are the list's own.
 func (l *list) sorted() []metric.Hit {
 	l.cut()

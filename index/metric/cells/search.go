@@ -40,9 +40,10 @@ type Searcher struct {
 	pass    func(id uint32) bool
 
 	// What Scan is given.
-	asker       [1]metric.Asker
-	limit       [1]float64
-	found, cell metric.Found
+	asker  [1]metric.Asker
+	limit  [1]float64
+	found  metric.Found
+	finder finder
 
 	together together // of the last batch: memory
 }
@@ -50,7 +51,8 @@ type Searcher struct {
 // Searcher returns a new one.
 func (x *Index) Searcher() *Searcher {
 	s := &Searcher{index: x, together: together{index: x}}
-	s.found, s.cell, s.together.found = s.take, s.takeCell, s.together.take
+	s.found, s.finder.found = s.take, s.finder.take
+	s.together.found, s.together.finder.found = s.together.take, s.together.finder.take
 	return s
 }
 
@@ -132,9 +134,10 @@ func (s *Searcher) order(m metric.Metric, dims int) {
 	q := &s.queue
 	if s.probes > 0 { // as a scan: most centroids are dropped by a bound
 		q.reset(q.keys[:0], s.probes)
-		own := [1]metric.Asker{s.near}
-		s.limit[0] = math.Inf(1)
-		metric.Scan(own[:], 0, uint32(s.index.Cells()), s.limit[:], s.cell)
+		s.finder.reset()
+		s.finder.add(s.near, &q.first)
+		s.finder.find(s.near, uint32(s.index.Cells()))
+		s.finder.release()
 		q.ready = q.first.sorted()
 		return
 	}
@@ -155,13 +158,6 @@ func (s *Searcher) compareAll() []float64 {
 	q.keys = slices.Grow(q.keys[:0], count)[:count]
 	s.near.Values(0, uint32(count), q.keys)
 	return q.keys
-}
-
-// takeCell takes a cell whose centroid is not beyond the limit.
-func (s *Searcher) takeCell(_ int, cell uint32, value float64) {
-	first := &s.queue.first
-	first.add(metric.Hit{Value: value, ID: cell})
-	s.limit[0] = first.bound
 }
 
 // more gets more cells than were expected to do, if there are any.
