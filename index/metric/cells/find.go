@@ -20,7 +20,7 @@ type finder struct {
 // Guesses are made of so many centroids, then of growth times as many, and so on.
 const (
 	firstGuess  = 64
-	guessGrowth = 4
+	guessGrowth = 3
 )
 
 // reset begins with no query.
