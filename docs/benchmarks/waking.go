@@ -114,40 +114,16 @@ var ways = []way{
 		}
 	}},
 	{"that read copies of one eventfd", func(others int, work func()) (func(), func()) {
-		// Its copies become readable all at once, and what the poller finds at once the runtime starts at once, a thread for each.
-		const semaphore = 1
-		fd, _, errno := syscall.Syscall(syscall.SYS_EVENTFD2, 0, semaphore|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
-		if errno != 0 {
-			log.Fatalf("making an eventfd: %v", errno)
-		}
-		var files []*os.File
-		for range others {
-			copied, err := syscall.Dup(int(fd))
-			if err != nil {
-				log.Fatalf("copying an eventfd: %v", err)
-			}
-			f := os.NewFile(uintptr(copied), "eventfd")
-			files = append(files, f)
-			go func() {
-				for buf := make([]byte, 8); ; {
-					if _, err := f.Read(buf); err != nil {
-						return
-					}
-					work()
-				}
-			}()
-		}
-		add := binary.NativeEndian.AppendUint64(nil, uint64(others))
+		return copies(others, work)
+	}},
+	{"made anew, and cores are woken by others that do nothing but read copies of one eventfd", func(others int, work func()) (func(), func()) {
+		ring, end := copies(others, func() {})
 		return func() {
-				if _, err := syscall.Write(int(fd), add); err != nil {
-					log.Fatalf("writing to an eventfd: %v", err)
-				}
-			}, func() {
-				for _, f := range files {
-					f.Close()
-				}
-				syscall.Close(int(fd))
+			for range others {
+				go work()
 			}
+			ring()
+		}, end
 	}},
 	{"that spin", func(others int, work func()) (func(), func()) {
 		var round atomic.Uint32
@@ -158,6 +134,43 @@ var ways = []way{
 		})
 		return func() { round.Add(1) }, func() { end.Store(true); round.Add(1) }
 	}},
+}
+
+// copies starts others that work once for each round. Copies of an eventfd become readable all at once, and what the poller finds at once the runtime starts at once, a thread for each.
+func copies(others int, work func()) (wake, end func()) {
+	const semaphore = 1
+	fd, _, errno := syscall.Syscall(syscall.SYS_EVENTFD2, 0, semaphore|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
+	if errno != 0 {
+		log.Fatalf("making an eventfd: %v", errno)
+	}
+	var files []*os.File
+	for range others {
+		copied, err := syscall.Dup(int(fd))
+		if err != nil {
+			log.Fatalf("copying an eventfd: %v", err)
+		}
+		f := os.NewFile(uintptr(copied), "eventfd")
+		files = append(files, f)
+		go func() {
+			for buf := make([]byte, 8); ; {
+				if _, err := f.Read(buf); err != nil {
+					return
+				}
+				work()
+			}
+		}()
+	}
+	add := binary.NativeEndian.AppendUint64(nil, uint64(others))
+	return func() {
+			if _, err := syscall.Write(int(fd), add); err != nil {
+				log.Fatalf("writing to an eventfd: %v", err)
+			}
+		}, func() {
+			for _, f := range files {
+				f.Close()
+			}
+			syscall.Close(int(fd))
+		}
 }
 
 // stay starts others that work once for each round that they see, until end is true.
