@@ -21,6 +21,8 @@ func (t *table[E]) row(i uint32) []E {
 
 func (t *table[E]) widen(row uint32, dst []float64) { widen(dst, t.row(row)) }
 
+func (t *table[E]) inPart() uint32 { return t.each }
+
 func (t *table[E]) stored() (parts []any) {
 	for _, p := range t.parts {
 		parts = append(parts, p)

@@ -9,6 +9,9 @@ import (
 	"github.com/geniemq/geniemq/index/metric/sums"
 )
 
+// PanelRows is how many rows are laid out together: only scans that begin with one of them find the panels of a space.
+const PanelRows = sums.Panel
+
 // panels are rows as many queries are compared with them at once: as columns, of sums.Panel rows each.
 type panels struct {
 	elements []float32
@@ -58,10 +61,11 @@ type laid struct {
 	panels
 }
 
-// UsePanels is the same space, for one that batch after batch is compared with: its rows are laid out for many queries once, not for each batch. That takes as much memory again. It is for
-// float32s that lie in one part, and changes nothing of others.
+// UsePanels is the same space, for one that batch after batch is compared with: its rows are laid out for many queries once, not for each batch. That takes PanelBytes of memory. Where nothing would
+// come of it, it is the space as it was: many queries are sieved by panels under l2, cosine, angular and ip, and of bytes hardly ever.
 func (s *Vectors) UsePanels() *Vectors {
-	if t, ok := s.rows.(*table[float32]); !ok || s.order != nil || len(t.parts) != 1 {
+	each := s.rows.inPart()
+	if _, bytes := s.rows.(*table[uint8]); bytes || s.order != nil || each < s.n && each%sums.Panel != 0 || !(s.metric.Kind == L2 || s.metric.Kind == IP || s.angles()) {
 		return s
 	}
 	with := *s
@@ -69,7 +73,7 @@ func (s *Vectors) UsePanels() *Vectors {
 	return &with
 }
 
-// PanelBytes is what its panels take, 0 if it uses none.
+// PanelBytes is what panels take, 0 if the space uses none.
 func (s *Vectors) PanelBytes() int64 {
 	if s.laid == nil {
 		return 0
@@ -84,6 +88,18 @@ func (a *vectorAsker[E]) panelled() *panels {
 	if s.laid == nil {
 		return nil
 	}
-	s.laid.once.Do(func() { s.laid.lay(s.kernels, s.metric, s.dims, any(a.table.parts[0]).([]float32)) })
+	s.laid.once.Do(func() {
+		all := &s.laid.panels
+		for first := uint32(0); first < s.n; {
+			rows, n := a.stretch(first, s.n, wholePanels(s.dims))
+			a.widen(rows, false)
+			a.own.lay(s.kernels, s.metric, s.dims, a.wide[:n*s.dims])
+			all.elements, all.lengths, all.squares = append(all.elements, a.own.elements...), append(all.lengths, a.own.lengths...), append(all.squares, a.own.squares...)
+			first += uint32(n)
+		}
+	})
 	return &s.laid.panels
 }
+
+// wholePanels is scanned, or a little less, as whole panels have it.
+func wholePanels(dims int) int { return max(1, scanned/(sums.Panel*dims)) * sums.Panel * dims }

@@ -43,6 +43,17 @@ func ScanWith(own Asker, askers []Asker, lo, hi uint32, limits []float64, found 
 	}
 }
 
+// Scratch is an asker of a space that asks nothing: memory for ScanWith. It is nil of a space whose scans need none.
+func Scratch(s Space) Asker {
+	switch s := s.(type) {
+	case *Vectors:
+		return s.rows.asker(s, sums.EmptyQuery(s.dims))
+	case *Texts:
+		return s.Query("")
+	}
+	return nil
+}
+
 // Release makes an asker forget the others that it compared in its memory, which stays.
 func Release(own Asker) {
 	if s, ok := own.(scanner); ok {
@@ -94,7 +105,7 @@ func (a *vectorAsker[E]) scan(askers []Asker, lo, hi uint32, limits []float64, f
 	if inPanels {
 		a.pack(askers)
 		if all = a.panelled(); all != nil && lo%sums.Panel == 0 {
-			most = max(1, scanned/(sums.Panel*s.dims)) * sums.Panel * s.dims // whole panels at a time
+			most = wholePanels(s.dims)
 		} else {
 			all = nil
 		}

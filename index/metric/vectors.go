@@ -32,8 +32,9 @@ type rows interface {
 	// asker makes a query.
 	asker(s *Vectors, q sums.Query) Asker
 	askerIn(old Asker, s *Vectors, v []float32) Asker
-	// stored are the parts that rows lie in.
+	// stored are the parts that rows lie in, inPart how many each but the last has.
 	stored() []any
+	inPart() uint32
 }
 
 // NewVectors makes a space of vectors of dims elements each, which lie one after the other in parts. All parts but the last have as many.

@@ -198,7 +198,11 @@ func TestScan(t *testing.T) {
 	for range 40 {
 		dims := []int{1, 2, 8, 17, 40, 129}[rng.IntN(6)]
 		n := 1 + rng.IntN(600)
-		for _, w := range append(worlds(rng, dims, n, 1+rng.IntN(n)), scanWorlds(rng, dims, n)...) {
+		each := 1 + rng.IntN(n)
+		if rng.IntN(2) == 0 { // panels
+			each = (each + sums.Panel - 1) / sums.Panel * sums.Panel
+		}
+		for _, w := range append(worlds(rng, dims, n, each), scanWorlds(rng, dims, n)...) {
 			m := []Metric{{L2, 0}, {Cosine, 0}, {Angular, 0}, {IP, 0}, {L1, 0}}[rng.IntN(5)]
 			s, err := w.make(m)
 			if err != nil {

@@ -89,7 +89,7 @@ func (u *scanUnit) compareLong(ctx context.Context, p *part, i int, long metric.
 
 // compare compares the jobs that are compared together with the objects lo to hi-1.
 func (u *scanUnit) compare(lo, hi uint32) {
-	metric.Scan(u.askers, lo, hi, u.limits, func(query int, id uint32, value float64) {
+	metric.ScanWith(u.own, u.askers, lo, hi, u.limits, func(query int, id uint32, value float64) {
 		i := u.together[query]
 		n := u.members[i]
 		if pass := u.pass(n); (pass != nil || u.present != nil) && u.may(pass, id/64, span{id, id + 1}) == 0 {

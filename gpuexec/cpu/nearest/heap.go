@@ -17,6 +17,9 @@ type heap struct {
 	hits []metric.Hit
 }
 
+// full says that there are as many as k hits.
+func (h *heap) full(k int) bool { return k > 0 && len(h.hits) >= k }
+
 // offer takes a hit if it is among the best so far.
 func (h *heap) offer(hit metric.Hit) bool {
 	if len(h.hits) < h.k {

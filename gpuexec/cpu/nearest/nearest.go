@@ -60,7 +60,8 @@ func Loader() run.Loader {
 // really took.
 type Matcher struct {
 	columns *distance.Columns
-	scanned []scanned // by column
+	scanned []scanned       // by column
+	hands   []pool.Of[hand] // by column
 	index   passing.Index
 	tiles   run.Tiles
 	lo, hi  uint32 // the objects of the tiles
@@ -76,6 +77,7 @@ type Matcher struct {
 // scanned is a column as it is scanned.
 type scanned struct {
 	space   metric.Space
+	laid    bool       // objects are laid out for many queries once; else each chunk of a batch does it
 	present filter.Set // the objects with a value; nil: all
 	bytes   int64      // of an object, about
 	bound   *bound     // its access paths; nil: none
@@ -85,6 +87,10 @@ type scanned struct {
 	planner     *distance.Planner
 	corrections *corrections
 }
+
+// mostPanels is how many bytes objects of a column may take that are laid out once more, for many queries: columns of some tens of thousands of objects, which to lay out takes as long as to
+// compare them with dozens of queries.
+const mostPanels = 64 << 20
 
 // costsKey is of what an engine keeps: this host's constants, which are measured once for it.
 type costsKey struct{}
@@ -108,6 +114,7 @@ func Load(h *run.Host, own run.Extent) (*Matcher, error) {
 	}
 	m.lo = min(own.Tiles.Base(), own.Source.Objects())
 	m.hi = m.lo + own.Tiles.Objects(own.Source.Objects())
+	m.hands = make([]pool.Of[hand], columns.Len())
 	for i := range columns.Len() {
 		c := columns.At(i)
 		space, err := c.Space()
@@ -118,6 +125,11 @@ func Load(h *run.Host, own run.Extent) (*Matcher, error) {
 		var more int64
 		if s.bound, more, err = bind(c, space); err != nil {
 			return nil, fmt.Errorf("column %q: %w", c.Name, err)
+		}
+		if v, ok := space.(*metric.Vectors); ok {
+			if v = v.UsePanels(); v.PanelBytes() <= mostPanels {
+				s.space, s.laid, more = v, v.PanelBytes() > 0, more+v.PanelBytes()
+			}
 		}
 		objects := c.Objects
 		if s.present != nil {
@@ -233,7 +245,7 @@ func (b *Batch) Run(ctx context.Context, chosen []int) error {
 		}
 	}
 	for at, chosen := range b.scans {
-		if err := b.scan(ctx, &b.scanned[at], chosen); err != nil {
+		if err := b.scan(ctx, at, chosen); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package nearest
 import (
 	"context"
 	"math"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -22,6 +23,12 @@ const (
 	chunkWork = 20 * time.Millisecond
 	// leastTogether queries are a chunk whatever they take: fewer take longer each. A chunk stops between blocks.
 	leastTogether = 32
+	// Where cores share jobs each has unitsOfCore units, since they begin one after the other, and a chunk has fewTogether jobs at least, if it can: fewer are sieved one by one (package metric).
+	unitsOfCore, fewTogether = 4, 8
+	// To read an object, or to read it and lay it out, takes so many times what it takes to compare it with one job.
+	readOut, laidOut = .5, 2.
+	// So many objects are compared with a job that has no limit, and so many more for each hit.
+	unlimited, unlimitedOfHit = 128, 8
 	// blockWork is what a block costs a query at most, in nanoseconds about, so that deadlines are seen in time.
 	blockWork = 2_000_000
 )
@@ -31,6 +38,9 @@ func (s *scanned) block(b *Batch, chosen []int) uint32 {
 	n := min(mostBlock, max(1, blockBytes/s.bytes))
 	for _, i := range chosen {
 		n = min(n, max(1, int64(blockWork/s.planner.Distance(b.jobs[i].Query.(*distance.Query)).Alone)))
+	}
+	if s.laid {
+		n = max(1, n/metric.PanelRows) * metric.PanelRows
 	}
 	return uint32(n)
 }
@@ -44,8 +54,19 @@ type chunk struct {
 	spans   []span
 	parts   []part         // of span r and member i: r*len(members) + i
 	took    []atomic.Int64 // by member: nanoseconds of cores in this call
+	known   []limit        // by member: what a part has found limits the others
 	state   atomic.Int32   // notBegun, isBegun or isPostponed
 	left    atomic.Int32   // units that have not ended
+}
+
+// limit is a value that so many objects have, or less, as a job wants hits.
+type limit struct{ bits atomic.Uint64 }
+
+func (l *limit) value() float64 { return math.Float64frombits(l.bits.Load()) }
+
+func (l *limit) lower(v float64) {
+	for old := l.bits.Load(); v < math.Float64frombits(old) && !l.bits.CompareAndSwap(old, math.Float64bits(v)); old = l.bits.Load() {
+	}
 }
 
 // part is one job in one span: what one worker writes.
@@ -68,7 +89,7 @@ type part struct {
 }
 
 // chunks deals jobs of one column out: those that begin in chunks of about equal size, each over the same ranges of blocks; those that go on each alone, where they stopped.
-func (b *Batch) chunks(chosen []int, size uint32) (all []*chunk) {
+func (b *Batch) chunks(s *scanned, chosen []int, size uint32) (all []*chunk) {
 	var fresh []int
 	for _, n := range chosen {
 		begun := b.begun(n)
@@ -87,18 +108,10 @@ func (b *Batch) chunks(chosen []int, size uint32) (all []*chunk) {
 	if len(fresh) == 0 {
 		return all
 	}
-	workers := b.crew.Size()
 	blocks := int((uint64(b.hi-b.lo) + uint64(size) - 1) / uint64(size))
-	ranges := max(1, run.Splits(len(fresh), blocks, workers))
-	chunks := (len(fresh) + chunkJobs - 1) / chunkJobs
-	if heavy := int(b.work(fresh) / chunkWork); heavy > chunks {
-		chunks = max(chunks, min(heavy, len(fresh)/leastTogether))
-	}
-	if least := min(len(fresh), 4*workers); workers > 1 && chunks*ranges < least {
-		chunks = (least + ranges - 1) / ranges
-	}
+	chunks, ranges := b.cut(s, fresh, blocks)
 	for i := range chunks {
-		c := newChunk(fresh[len(fresh)*i/chunks:len(fresh)*(i+1)/chunks], ranges)
+		c := newChunk(fresh[share(len(fresh), i, chunks):share(len(fresh), i+1, chunks)], ranges)
 		for r := range ranges {
 			from, to := uint64(blocks)*uint64(r)/uint64(ranges), uint64(blocks)*uint64(r+1)/uint64(ranges)
 			c.spans[r] = span{b.lo + uint32(from)*size, uint32(min(uint64(b.hi), uint64(b.lo)+to*uint64(size)))}
@@ -108,30 +121,73 @@ func (b *Batch) chunks(chosen []int, size uint32) (all []*chunk) {
 	return all
 }
 
+// cut says into how many chunks jobs are cut, and into how many ranges the blocks are, so that all cores have some units. Each chunk reads all objects, and lays them out unless that was done, which takes as much as
+// comparing a part of them, or more, with one job. In each range that is begun at once jobs have no limit yet, until some objects and some more for each hit that is wanted were compared. So of n jobs and N objects
+// sqrt(w m n / p N) chunks take w cores least, p being that part and m what is compared without a limit.
+func (b *Batch) cut(s *scanned, jobs []int, blocks int) (chunks, ranges int) {
+	workers, n := b.crew.Size(), len(jobs)
+	chunks = (n + chunkJobs - 1) / chunkJobs
+	if heavy := int(b.work(jobs) / chunkWork); heavy > chunks {
+		chunks = max(chunks, min(heavy, n/leastTogether))
+	}
+	if workers == 1 {
+		return chunks, 1
+	}
+	k, part, units := 0, readOut, unitsOfCore*workers
+	for _, i := range jobs {
+		k = max(k, b.jobs[i].Query.(*distance.Query).K)
+	}
+	if !s.laid {
+		part = laidOut
+	}
+	least := math.Sqrt(float64(workers) * float64(unlimited+unlimitedOfHit*k) * float64(n) / (part * float64(b.hi-b.lo)))
+	chunks = max(chunks, int(min(least, float64(n)/fewTogether, float64(units))))
+	ranges = max(1, run.Splits(chunks, blocks, workers))
+	if all := min(n, units); chunks*ranges < all { // of few blocks
+		chunks = (all + ranges - 1) / ranges
+	}
+	return chunks, ranges
+}
+
+// share is how many of n jobs come before those of chunk i. Chunks are multiples of fewTogether, which are sieved together, where there are so many.
+func share(n, i, chunks int) int {
+	if groups := (n + fewTogether - 1) / fewTogether; groups >= chunks {
+		return min(n, fewTogether*(groups*i/chunks))
+	}
+	return n * i / chunks
+}
+
 func newChunk(jobs []int, spans int) *chunk {
-	c := &chunk{members: jobs, spans: make([]span, spans), parts: make([]part, spans*len(jobs)), took: make([]atomic.Int64, len(jobs))}
+	c := &chunk{members: jobs, spans: make([]span, spans), parts: make([]part, spans*len(jobs)), took: make([]atomic.Int64, len(jobs)), known: make([]limit, len(jobs))}
 	c.left.Store(int32(spans))
+	for i := range c.known {
+		c.known[i].bits.Store(math.Float64bits(math.Inf(1)))
+	}
 	return c
 }
 
 // scan answers jobs of one column by comparing with every object.
-func (b *Batch) scan(ctx context.Context, s *scanned, chosen []int) error {
+func (b *Batch) scan(ctx context.Context, column int, chosen []int) error {
 	if len(chosen) == 0 {
 		return nil
 	}
+	s := &b.scanned[column]
 	size := s.block(b, chosen)
 	type unit struct {
 		*chunk
 		r int
 	}
 	var units []unit
-	for _, c := range b.chunks(chosen, size) {
+	for _, c := range b.chunks(s, chosen, size) {
 		if len(c.spans) == 0 { // other parts of the index went on
 			b.end(c)
 		}
 		for r := range c.spans {
 			units = append(units, unit{c, r})
 		}
+	}
+	if b.pace.Call == 0 || 2*b.work(chosen) < b.pace.Call { // else some jobs are to end before the allowance is spent
+		slices.SortStableFunc(units, func(x, y unit) int { return x.r - y.r }) // so that the last ranges of each know limits of the first
 	}
 	return b.crew.Run(ctx, len(units), func(shift *run.Shift, n int) {
 		c, r := units[n].chunk, units[n].r
@@ -141,8 +197,10 @@ func (b *Batch) scan(ctx context.Context, s *scanned, chosen []int) error {
 			}
 			return
 		}
-		u := scanUnit{Batch: b, scanned: s, chunk: c, parts: c.parts[r*len(c.members) : (r+1)*len(c.members)], shift: shift}
+		u := scanUnit{Batch: b, scanned: s, chunk: c, parts: c.parts[r*len(c.members) : (r+1)*len(c.members)], shift: shift, hand: b.hand(column)}
 		worked := processor.Time(func() { u.run(ctx, c.spans[r], size) })
+		u.hand.release()
+		b.hands[column].Put(u.hand)
 		for _, n := range c.members {
 			b.worked[n].Add(int64(worked) / int64(len(c.members)))
 		}
@@ -187,11 +245,29 @@ type scanUnit struct {
 	*chunk
 	parts []part // of the span
 	shift *run.Shift
+	*hand
+}
 
-	// The jobs that a block is compared with at once.
+// hand is what a core has at hand when it scans a column: the jobs that a block is compared with at once, and memory for that.
+type hand struct {
 	together []int // of the chunk
 	askers   []metric.Asker
 	limits   []float64
+	own      metric.Asker
+}
+
+// hand takes one up, release puts it down.
+func (b *Batch) hand(column int) *hand {
+	h := b.hands[column].Get()
+	if h.own == nil {
+		h.own = metric.Scratch(b.scanned[column].space)
+	}
+	return h
+}
+
+func (h *hand) release() {
+	metric.Release(h.own)
+	clear(h.askers[:cap(h.askers)])
 }
 
 // run compares the jobs with the objects of a span, or with as many as the allowance is enough for: a block at least, so that every call gets on.
@@ -228,7 +304,7 @@ func (u *scanUnit) run(ctx context.Context, own span, size uint32) {
 				p.stopped, p.next = true, lo
 				continue
 			}
-			going = true
+			going, p.most = true, min(p.most, u.known[i].value())
 			u.timed(i, func() error { return run.Catch(func() { u.block(ctx, p, i, span{lo, min(own.hi, lo+size)}) }) })
 			if metric.Pausable(p.asker) == nil { // else the meter has told of it
 				u.shift.Spend(int(2 * p.each * float64(min(size, own.hi-lo))))
@@ -238,6 +314,11 @@ func (u *scanUnit) run(ctx context.Context, own span, size uint32) {
 			return
 		}
 		u.timed(-1, func() error { return run.Catch(func() { u.compare(lo, min(own.hi, lo+size)) }) })
+		for i, n := range u.members {
+			if p := &u.parts[i]; p.best.full(u.jobs[n].Query.(*distance.Query).K) {
+				u.known[i].lower(p.best.hits[0].Value)
+			}
+		}
 	}
 }
 

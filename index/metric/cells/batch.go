@@ -70,7 +70,7 @@ type together struct {
 	ends  []int // of rounds: how many cells of a query were visited then
 	stop  func(ask int) error
 
-	near   metric.Asker // of some centroid: memory for comparing queries with all
+	near   metric.Asker // memory for comparing queries with all centroids
 	finder finder
 	pairs  []pair
 	sorted []pair
@@ -143,7 +143,7 @@ func (b *together) findCells() {
 		b.ends = append(b.ends, to)
 	}
 	if b.near == nil {
-		b.near = b.index.centroids.Of(0)
+		b.near = metric.Scratch(b.index.centroids)
 	}
 	b.finder.find(b.near, uint32(b.index.Cells()))
 	for i := range b.live {
