@@ -13,6 +13,18 @@ import (
 // few is how many objects of a block that may be hits are few: below the fewth part they alone are compared.
 const few = 8
 
+// joins says that the i-th job is compared together with others in every block: any object may be a hit, and none takes long.
+func (u *scanUnit) joins(p *part, i int) bool {
+	return u.present == nil && u.pass(u.members[i]) == nil && metric.Pausable(p.asker) == nil
+}
+
+// join makes it one of those that are compared with a block.
+func (u *scanUnit) join(p *part, i int, own span) {
+	p.blocks++
+	p.distances += uint64(own.hi - own.lo)
+	u.together, u.askers, u.limits = append(u.together, i), append(u.askers, p.asker), append(u.limits, p.limit(u.jobs[u.members[i]].Query.(*distance.Query)))
+}
+
 // block compares the i-th job of the chunk with the objects of a block if few of them may be hits, or if each comparison may take long. Else the job joins those that are
 // compared together.
 func (u *scanUnit) block(ctx context.Context, p *part, i int, own span) {
@@ -28,18 +40,18 @@ func (u *scanUnit) block(ctx context.Context, p *part, i int, own span) {
 			return
 		}
 	}
-	p.blocks++
 	q := u.jobs[n].Query.(*distance.Query)
 	if long := metric.Pausable(p.asker); long != nil {
+		p.blocks++
 		u.compareLong(ctx, p, i, long, own)
 		return
 	}
-	bound := p.limit(q)
 	if count*few >= int(own.hi-own.lo) {
-		p.distances += uint64(own.hi - own.lo)
-		u.together, u.askers, u.limits = append(u.together, i), append(u.askers, p.asker), append(u.limits, bound)
+		u.join(p, i, own)
 		return
 	}
+	bound := p.limit(q)
+	p.blocks++
 	p.distances += uint64(count)
 	for word := own.lo / 64; word <= (own.hi-1)/64; word++ {
 		for set := u.may(pass, word, own); set != 0; set &= set - 1 {

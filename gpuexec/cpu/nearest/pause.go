@@ -193,13 +193,19 @@ func (b *Batch) end(c *chunk) {
 			all.left = nil
 		}
 		all.spent += time.Duration(c.took[i].Load())
+		best := all.best[:len(all.best):len(all.best)] // which others may have
+		most := c.known[i].value()
 		for r := range c.spans {
 			p := &c.parts[r*len(c.members)+i]
 			if p.err != nil {
 				job.Err = p.err
 				break
 			}
-			all.best = append(all.best[:len(all.best):len(all.best)], p.best.hits...)
+			for _, h := range p.best.hits {
+				if h.Value <= most {
+					best = append(best, h)
+				}
+			}
 			all.within += p.within
 			all.distances += p.distances
 			all.blocks += p.blocks
@@ -211,8 +217,8 @@ func (b *Batch) end(c *chunk) {
 		if job.Err != nil {
 			continue
 		}
-		slices.SortFunc(all.best, metric.Hit.Compare)
-		all.best = all.best[:min(len(all.best), job.Query.(*distance.Query).K)]
+		slices.SortFunc(best, metric.Hit.Compare)
+		all.best = best[:min(len(best), job.Query.(*distance.Query).K)]
 		job.Spent = all.spent
 		if len(all.left) > 0 {
 			job.Postponed, job.Begun = true, begunAll{&all}

@@ -19,6 +19,7 @@ const (
 	// blockBytes of a column are a block, of at most mostBlock objects.
 	blockBytes = 128 << 10
 	mostBlock  = 4096
+	leastBlock = 256 // unless so many take too long
 	// chunkWork is what a chunk of several queries takes a core at most, so that calls can end when their allowance is spent.
 	chunkWork = 20 * time.Millisecond
 	// leastTogether queries are a chunk whatever they take: fewer take longer each. A chunk stops between blocks.
@@ -29,6 +30,8 @@ const (
 	readOut, laidOut = .5, 2.
 	// So many objects are compared with a job that has no limit, and so many more for each hit.
 	unlimited, unlimitedOfHit = 128, 8
+	// firstHits of each job have memory that was had for all at once.
+	firstHits = 16
 	// blockWork is what a block costs a query at most, in nanoseconds about, so that deadlines are seen in time.
 	blockWork = 2_000_000
 )
@@ -39,10 +42,15 @@ func (s *scanned) block(b *Batch, chosen []int) uint32 {
 	for _, i := range chosen {
 		n = min(n, max(1, int64(blockWork/s.planner.Distance(b.jobs[i].Query.(*distance.Query)).Alone)))
 	}
+	return s.whole(uint32(n))
+}
+
+// whole are about so many objects, in whole panels if there are any.
+func (s *scanned) whole(n uint32) uint32 {
 	if s.laid {
-		n = max(1, n/metric.PanelRows) * metric.PanelRows
+		return max(1, n/metric.PanelRows) * metric.PanelRows
 	}
-	return uint32(n)
+	return n
 }
 
 // span is the objects lo to hi-1.
@@ -88,8 +96,9 @@ type part struct {
 	bound   float64
 }
 
-// chunks deals jobs of one column out: those that begin in chunks of about equal size, each over the same ranges of blocks; those that go on each alone, where they stopped.
-func (b *Batch) chunks(s *scanned, chosen []int, size uint32) (all []*chunk) {
+// chunks deals jobs of one column out: those that begin in chunks of about equal size, each over the same ranges of blocks; those that go on each alone, where they stopped. It says how many objects a block
+// has.
+func (b *Batch) chunks(s *scanned, chosen []int) (all []*chunk, size uint32) {
 	var fresh []int
 	for _, n := range chosen {
 		begun := b.begun(n)
@@ -105,11 +114,12 @@ func (b *Batch) chunks(s *scanned, chosen []int, size uint32) (all []*chunk) {
 		}
 		all = append(all, c)
 	}
+	size = s.block(b, chosen)
 	if len(fresh) == 0 {
-		return all
+		return all, size
 	}
-	blocks := int((uint64(b.hi-b.lo) + uint64(size) - 1) / uint64(size))
-	chunks, ranges := b.cut(s, fresh, blocks)
+	chunks, ranges, size := b.cut(s, fresh, size)
+	blocks := blocksOf(b.hi-b.lo, size)
 	for i := range chunks {
 		c := newChunk(fresh[share(len(fresh), i, chunks):share(len(fresh), i+1, chunks)], ranges)
 		for r := range ranges {
@@ -118,35 +128,43 @@ func (b *Batch) chunks(s *scanned, chosen []int, size uint32) (all []*chunk) {
 		}
 		all = append(all, c)
 	}
-	return all
+	return all, size
 }
 
-// cut says into how many chunks jobs are cut, and into how many ranges the blocks are, so that all cores have some units. Each chunk reads all objects, and lays them out unless that was done, which takes as much as
-// comparing a part of them, or more, with one job. In each range that is begun at once jobs have no limit yet, until some objects and some more for each hit that is wanted were compared. So of n jobs and N objects
-// sqrt(w m n / p N) chunks take w cores least, p being that part and m what is compared without a limit.
-func (b *Batch) cut(s *scanned, jobs []int, blocks int) (chunks, ranges int) {
+func blocksOf(objects, size uint32) int {
+	return int((uint64(objects) + uint64(size) - 1) / uint64(size))
+}
+
+// cut says into how many chunks jobs are cut, and into how many ranges the blocks are, so that all cores have some units, for which blocks may have to be smaller. Each chunk reads all objects, and lays them
+// out unless that was done, which takes as much as comparing a part of them, or more, with one job. In each range that is begun at once a job without a radius has no limit yet, until some objects and some
+// more for each hit that is wanted were compared. So of N objects sqrt(w S / p N) chunks take w cores least, p being that part and S what all jobs compare without a limit.
+func (b *Batch) cut(s *scanned, jobs []int, size uint32) (chunks, ranges int, smaller uint32) {
 	workers, n := b.crew.Size(), len(jobs)
 	chunks = (n + chunkJobs - 1) / chunkJobs
 	if heavy := int(b.work(jobs) / chunkWork); heavy > chunks {
 		chunks = max(chunks, min(heavy, n/leastTogether))
 	}
 	if workers == 1 {
-		return chunks, 1
+		return chunks, 1, size
 	}
-	k, part, units := 0, readOut, unitsOfCore*workers
+	sum, part, objects, units := 0., readOut, float64(b.hi-b.lo), unitsOfCore*workers
 	for _, i := range jobs {
-		k = max(k, b.jobs[i].Query.(*distance.Query).K)
+		if q := b.jobs[i].Query.(*distance.Query); math.IsInf(q.Most, 1) {
+			sum += min(objects, unlimited+unlimitedOfHit*float64(q.K))
+		}
 	}
 	if !s.laid {
 		part = laidOut
 	}
-	least := math.Sqrt(float64(workers) * float64(unlimited+unlimitedOfHit*k) * float64(n) / (part * float64(b.hi-b.lo)))
+	least := math.Sqrt(float64(workers) * sum / (part * objects))
 	chunks = max(chunks, int(min(least, float64(n)/fewTogether, float64(units))))
-	ranges = max(1, run.Splits(chunks, blocks, workers))
-	if all := min(n, units); chunks*ranges < all { // of few blocks
+	wanted := (units + chunks - 1) / chunks
+	size = min(size, s.whole(max(leastBlock, uint32(math.Ceil(objects/float64(wanted))))))
+	ranges = max(1, min(wanted, blocksOf(b.hi-b.lo, size)))
+	if all := min(n, units); chunks*ranges < all { // of few objects
 		chunks = (all + ranges - 1) / ranges
 	}
-	return chunks, ranges
+	return chunks, ranges, size
 }
 
 // share is how many of n jobs come before those of chunk i. Chunks are multiples of fewTogether, which are sieved together, where there are so many.
@@ -172,13 +190,13 @@ func (b *Batch) scan(ctx context.Context, column int, chosen []int) error {
 		return nil
 	}
 	s := &b.scanned[column]
-	size := s.block(b, chosen)
 	type unit struct {
 		*chunk
 		r int
 	}
 	var units []unit
-	for _, c := range b.chunks(s, chosen, size) {
+	chunks, size := b.chunks(s, chosen)
+	for _, c := range chunks {
 		if len(c.spans) == 0 { // other parts of the index went on
 			b.end(c)
 		}
@@ -272,9 +290,11 @@ func (h *hand) release() {
 
 // run compares the jobs with the objects of a span, or with as many as the allowance is enough for: a block at least, so that every call gets on.
 func (u *scanUnit) run(ctx context.Context, own span, size uint32) {
+	hits := make([]metric.Hit, firstHits*len(u.members))
 	for i, n := range u.members {
 		job, p := u.jobs[n], &u.parts[i]
 		q := job.Query.(*distance.Query)
+		p.best.hits = hits[firstHits*i : firstHits*i : firstHits*(i+1)]
 		p.best.k, p.next, p.most, p.each = min(q.K, int(own.hi-own.lo)), own.hi, math.Inf(1), u.planner.Distance(q).Alone
 		if begun := u.begun(n); begun != nil {
 			p.most = begun.most(q)
@@ -290,13 +310,12 @@ func (u *scanUnit) run(ctx context.Context, own span, size uint32) {
 			return
 		}
 		u.together, u.askers, u.limits = u.together[:0], u.askers[:0], u.limits[:0]
-		going := false
+		going, now := false, time.Now()
 		for i, n := range u.members {
 			p, job := &u.parts[i], u.jobs[n]
 			if p.err != nil || p.stopped {
 				continue
 			}
-			now := time.Now()
 			if p.err = over(job, now, u.spentOn(i)); p.err != nil {
 				continue
 			}
@@ -305,7 +324,12 @@ func (u *scanUnit) run(ctx context.Context, own span, size uint32) {
 				continue
 			}
 			going, p.most = true, min(p.most, u.known[i].value())
-			u.timed(i, func() error { return run.Catch(func() { u.block(ctx, p, i, span{lo, min(own.hi, lo+size)}) }) })
+			if u.joins(p, i) {
+				u.join(p, i, span{lo, min(own.hi, lo+size)})
+			} else {
+				u.timed(i, func() error { return run.Catch(func() { u.block(ctx, p, i, span{lo, min(own.hi, lo+size)}) }) })
+				now = time.Now()
+			}
 			if metric.Pausable(p.asker) == nil { // else the meter has told of it
 				u.shift.Spend(int(2 * p.each * float64(min(size, own.hi-lo))))
 			}

@@ -22,8 +22,12 @@ func TestScansAreCut(t *testing.T) {
 			b.jobs[i].Query = &distance.Query{K: k}
 			b.choices[i].Predicted = longest
 		}
-		blocks := 1 + rng.IntN(int(objects))
-		chunks, ranges := b.cut(&scanned{laid: rng.IntN(2) == 0}, jobs, blocks)
+		most := 1 + rng.Uint32N(objects)
+		chunks, ranges, size := b.cut(&scanned{}, jobs, most)
+		if size < 1 || size > most || size < most && size < leastBlock {
+			t.Fatalf("blocks of %d are cut to %d", most, size)
+		}
+		blocks := blocksOf(objects, size)
 		if chunks < 1 || chunks > n || ranges < 1 || ranges > blocks || workers == 1 && ranges > 1 {
 			t.Fatalf("%d jobs of %d objects in %d blocks, %d cores: %d chunks and %d ranges", n, objects, blocks, workers, chunks, ranges)
 		}
