@@ -9,7 +9,7 @@ import (
 	"github.com/geniemq/geniemq/index/metric/sums"
 )
 
-// PanelRows is how many rows are laid out together: scans whose first object is a multiple of it find the panels of a space.
+// PanelRows is how many rows are laid out together: only scans that begin with one of them find the panels of a space.
 const PanelRows = sums.Panel
 
 // panels are rows as many queries are compared with them at once: as columns, of sums.Panel rows each.
@@ -55,30 +55,21 @@ func (p *panels) largest(dims int) float64 {
 	return math.Sqrt(float64(slices.Max(p.squares))) * (1 + 2*bound.FusedGamma(dims))
 }
 
-// laid are the panels of all rows of a space, made when they are first wanted.
+// laid are the panels of all rows of a space, made by whoever compares many queries with it first.
 type laid struct {
 	once sync.Once
 	panels
 }
 
-// MostPanels is how many bytes the panels of a space may take: those of some ten to hundred thousand rows, which to lay out takes as long as to compare them with dozens of queries.
-const MostPanels = 64 << 20
-
-// Sieved says that many queries are compared with rows by panels where the machine can: under l2, cosine, angular and ip, and of bytes hardly ever.
-func (s *Vectors) Sieved() bool {
-	_, bytes := s.rows.(*table[uint8])
-	return !bytes && (s.metric.Kind == L2 || s.metric.Kind == IP || s.angles())
-}
-
-// UsePanels is the same space, for one that batch after batch is compared with: its rows are laid out for many queries once, not for each batch. That takes PanelBytes of memory. Where that is more than
-// MostPanels, or nothing would come of it, it is the space as it was.
+// UsePanels is the same space, for one that batch after batch is compared with: its rows are laid out for many queries once, not for each batch. That takes PanelBytes of memory. Where nothing would
+// come of it, it is the space as it was: many queries are sieved by panels under l2, cosine, angular and ip, and of bytes hardly ever.
 func (s *Vectors) UsePanels() *Vectors {
 	each := s.rows.inPart()
-	with := *s
-	with.laid = new(laid)
-	if !s.Sieved() || s.order != nil || each < s.n && each%sums.Panel != 0 || with.PanelBytes() > MostPanels {
+	if _, bytes := s.rows.(*table[uint8]); bytes || s.order != nil || each < s.n && each%sums.Panel != 0 || !(s.metric.Kind == L2 || s.metric.Kind == IP || s.angles()) {
 		return s
 	}
+	with := *s
+	with.laid = new(laid)
 	return &with
 }
 
@@ -87,40 +78,8 @@ func (s *Vectors) PanelBytes() int64 {
 	if s.laid == nil {
 		return 0
 	}
-	count := int64(s.panelCount())
-	return 4 * count * (sums.Panel*int64(s.dims+1) + 1)
-}
-
-func (s *Vectors) panelCount() int { return (int(s.n) + sums.Panel - 1) / sums.Panel }
-
-// LayOut makes the panels of a space that uses them, if nobody has: in some units of work, which share does all, on several cores if it likes.
-func (s *Vectors) LayOut(share func(units int, work func(unit int))) {
-	if s.laid == nil || s.n == 0 || !s.kernels.Sieves() {
-		return
-	}
-	s.laid.once.Do(func() {
-		count, size := s.panelCount(), sums.Panel*s.dims
-		all := panels{make([]float32, count*size), make([][sums.Panel]float32, count), make([]float32, count)}
-		step := wholePanels(s.dims) / s.dims
-		share((int(s.n)+step-1)/step, func(unit int) {
-			s.rows.lay(s, all.of(unit*step, min(step, int(s.n)-unit*step), s.dims), uint32(unit*step))
-		})
-		s.laid.panels = all
-	})
-}
-
-// lay lays out the rows from first on, as many as there are panels for.
-func (t *table[E]) lay(s *Vectors, into panels, first uint32) {
-	a := t.asker(s, sums.EmptyQuery(s.dims)).(*vectorAsker[E])
-	a.ready()
-	for hi := min(s.n, first+uint32(len(into.squares)*sums.Panel)); first < hi; {
-		rows, n := a.stretch(first, hi, len(into.squares)*sums.Panel*s.dims)
-		a.widen(rows, false)
-		into.lay(s.kernels, s.metric, s.dims, a.wide[:n*s.dims])
-		done := (n + sums.Panel - 1) / sums.Panel
-		into = panels{into.elements[done*sums.Panel*s.dims:], into.lengths[done:], into.squares[done:]}
-		first += uint32(n)
-	}
+	rows := (int64(s.n) + sums.Panel - 1) / sums.Panel * sums.Panel
+	return 4*rows*int64(s.dims+1) + 4*rows/sums.Panel
 }
 
 // panelled are the panels of all rows, nil of a space that does not use any.
@@ -129,13 +88,18 @@ func (a *vectorAsker[E]) panelled() *panels {
 	if s.laid == nil {
 		return nil
 	}
-	s.LayOut(func(units int, work func(unit int)) {
-		for unit := range units {
-			work(unit)
+	s.laid.once.Do(func() {
+		all := &s.laid.panels
+		for first := uint32(0); first < s.n; {
+			rows, n := a.stretch(first, s.n, wholePanels(s.dims))
+			a.widen(rows, false)
+			a.own.lay(s.kernels, s.metric, s.dims, a.wide[:n*s.dims])
+			all.elements, all.lengths, all.squares = append(all.elements, a.own.elements...), append(all.lengths, a.own.lengths...), append(all.squares, a.own.squares...)
+			first += uint32(n)
 		}
 	})
 	return &s.laid.panels
 }
 
-// wholePanels is scanned, as whole panels have it: of rows of more than a thousand elements that is one panel.
+// wholePanels is scanned, or a little less, as whole panels have it.
 func wholePanels(dims int) int { return max(1, scanned/(sums.Panel*dims)) * sums.Panel * dims }

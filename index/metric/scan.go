@@ -43,13 +43,11 @@ func ScanWith(own Asker, askers []Asker, lo, hi uint32, limits []float64, found 
 	}
 }
 
-// Scratch is an asker of a space that asks nothing: memory for ScanWith. It is nil of other spaces.
+// Scratch is an asker of a space that asks nothing: memory for ScanWith. It is nil of a space whose scans need none.
 func Scratch(s Space) Asker {
 	switch s := s.(type) {
 	case *Vectors:
 		return s.rows.asker(s, sums.EmptyQuery(s.dims))
-	case *Points:
-		return Scratch(&s.Vectors)
 	case *Texts:
 		return s.Query("")
 	}
@@ -106,9 +104,10 @@ func (a *vectorAsker[E]) scan(askers []Asker, lo, hi uint32, limits []float64, f
 	var all *panels
 	if inPanels {
 		a.pack(askers)
-		most = wholePanels(s.dims)
-		if lo%sums.Panel == 0 {
-			all = a.panelled()
+		if all = a.panelled(); all != nil && lo%sums.Panel == 0 {
+			most = wholePanels(s.dims)
+		} else {
+			all = nil
 		}
 	}
 	elements := most

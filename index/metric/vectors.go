@@ -35,8 +35,6 @@ type rows interface {
 	// stored are the parts that rows lie in, inPart how many each but the last has.
 	stored() []any
 	inPart() uint32
-	// lay lays out rows of a space in panels.
-	lay(s *Vectors, into panels, first uint32)
 }
 
 // NewVectors makes a space of vectors of dims elements each, which lie one after the other in parts. All parts but the last have as many.

@@ -77,8 +77,7 @@ type Matcher struct {
 // scanned is a column as it is scanned.
 type scanned struct {
 	space   metric.Space
-	sieved  bool       // objects are laid out for many queries: by each chunk of a batch,
-	laid    bool       // or once for all
+	laid    bool       // objects are laid out for many queries once; else each chunk of a batch does it
 	present filter.Set // the objects with a value; nil: all
 	bytes   int64      // of an object, about
 	bound   *bound     // its access paths; nil: none
@@ -88,6 +87,10 @@ type scanned struct {
 	planner     *distance.Planner
 	corrections *corrections
 }
+
+// mostPanels is how many bytes objects of a column may take that are laid out once more, for many queries: columns of some tens of thousands of objects, which to lay out takes as long as to
+// compare them with dozens of queries.
+const mostPanels = 64 << 20
 
 // costsKey is of what an engine keeps: this host's constants, which are measured once for it.
 type costsKey struct{}
@@ -124,9 +127,7 @@ func Load(h *run.Host, own run.Extent) (*Matcher, error) {
 			return nil, fmt.Errorf("column %q: %w", c.Name, err)
 		}
 		if v, ok := space.(*metric.Vectors); ok {
-			s.sieved = v.Sieved()
-			if m.hi-m.lo == c.Objects { // panels are of all objects
-				v = v.UsePanels()
+			if v = v.UsePanels(); v.PanelBytes() <= mostPanels {
 				s.space, s.laid, more = v, v.PanelBytes() > 0, more+v.PanelBytes()
 			}
 		}

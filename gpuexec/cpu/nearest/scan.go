@@ -19,7 +19,7 @@ const (
 	// blockBytes of a column are a block, of at most mostBlock objects.
 	blockBytes = 128 << 10
 	mostBlock  = 4096
-	leastBlock = 256 // of smaller objects
+	leastBlock = 256 // unless so many take too long
 	// chunkWork is what a chunk of several queries takes a core at most, so that calls can end when their allowance is spent.
 	chunkWork = 20 * time.Millisecond
 	// leastTogether queries are a chunk whatever they take: fewer take longer each. A chunk stops between blocks.
@@ -47,7 +47,7 @@ func (s *scanned) block(b *Batch, chosen []int) uint32 {
 
 // whole are about so many objects, in whole panels if there are any.
 func (s *scanned) whole(n uint32) uint32 {
-	if s.sieved {
+	if s.laid {
 		return max(1, n/metric.PanelRows) * metric.PanelRows
 	}
 	return n
@@ -144,7 +144,7 @@ func (b *Batch) cut(s *scanned, jobs []int, size uint32) (chunks, ranges int, sm
 	if heavy := int(b.work(jobs) / chunkWork); heavy > chunks {
 		chunks = max(chunks, min(heavy, n/leastTogether))
 	}
-	if workers == 1 || b.lo == b.hi {
+	if workers == 1 {
 		return chunks, 1, size
 	}
 	sum, part, objects, units := 0., readOut, float64(b.hi-b.lo), unitsOfCore*workers
@@ -207,13 +207,6 @@ func (b *Batch) scan(ctx context.Context, column int, chosen []int) error {
 	if b.pace.Call == 0 || 2*b.work(chosen) < b.pace.Call { // else some jobs are to end before the allowance is spent
 		slices.SortStableFunc(units, func(x, y unit) int { return x.r - y.r }) // so that the last ranges of each know limits of the first
 	}
-	if v, ok := s.space.(*metric.Vectors); ok && s.laid && len(chosen) >= fewTogether { // by whoever comes first: it is nobody's time
-		v.LayOut(func(units int, work func(unit int)) {
-			if b.crew.Run(context.WithoutCancel(ctx), units, func(_ *run.Shift, unit int) { work(unit) }) != nil {
-				panic("laying rows out ended early") // which a panic of its own does alone
-			}
-		})
-	}
 	return b.crew.Run(ctx, len(units), func(shift *run.Shift, n int) {
 		c, r := units[n].chunk, units[n].r
 		if !b.begin(&c.state) {
@@ -224,9 +217,6 @@ func (b *Batch) scan(ctx context.Context, column int, chosen []int) error {
 		}
 		u := scanUnit{Batch: b, scanned: s, chunk: c, parts: c.parts[r*len(c.members) : (r+1)*len(c.members)], shift: shift, hand: b.hand(column)}
 		worked := processor.Time(func() { u.run(ctx, c.spans[r], size) })
-		for i := range u.parts {
-			u.parts[i].asker = nil // there are as many as jobs and ranges
-		}
 		u.hand.release()
 		b.hands[column].Put(u.hand)
 		for _, n := range c.members {
@@ -262,9 +252,6 @@ func (b *Batch) begin(state *atomic.Int32) bool {
 func (b *Batch) work(chosen []int) (sum time.Duration) {
 	for _, n := range chosen {
 		sum += b.choices[n].Predicted
-		if begun, ok := b.jobs[n].Begun.(begunAll); ok { // of which nothing is predicted
-			sum += begun.Left()
-		}
 	}
 	return sum
 }
@@ -344,11 +331,7 @@ func (u *scanUnit) run(ctx context.Context, own span, size uint32) {
 				now = time.Now()
 			}
 			if metric.Pausable(p.asker) == nil { // else the meter has told of it
-				work := int(2 * p.each * float64(min(size, own.hi-lo)))
-				waits := u.shift.Due(work)
-				if u.shift.Spend(work); waits {
-					now = time.Now()
-				}
+				u.shift.Spend(int(2 * p.each * float64(min(size, own.hi-lo))))
 			}
 		}
 		if !going {
