@@ -9,7 +9,7 @@ import (
 	"github.com/geniemq/geniemq/index/metric/sums"
 )
 
-// PanelRows is how many rows are laid out together: only scans that begin with one of them find the panels of a space.
+// PanelRows is how many rows are laid out together: scans whose first object is a multiple of it find the panels of a space.
 const PanelRows = sums.Panel
 
 // panels are rows as many queries are compared with them at once: as columns, of sums.Panel rows each.
@@ -55,21 +55,30 @@ func (p *panels) largest(dims int) float64 {
 	return math.Sqrt(float64(slices.Max(p.squares))) * (1 + 2*bound.FusedGamma(dims))
 }
 
-// laid are the panels of all rows of a space, made by whoever compares many queries with it first.
+// laid are the panels of all rows of a space, made when they are first wanted.
 type laid struct {
 	once sync.Once
 	panels
 }
 
-// UsePanels is the same space, for one that batch after batch is compared with: its rows are laid out for many queries once, not for each batch. That takes PanelBytes of memory. Where nothing would
-// come of it, it is the space as it was: many queries are sieved by panels under l2, cosine, angular and ip, and of bytes hardly ever.
+// MostPanels is how many bytes the panels of a space may take: those of some ten to hundred thousand rows, which to lay out takes as long as to compare them with dozens of queries.
+const MostPanels = 64 << 20
+
+// Sieved says that many queries are compared with rows by panels where the machine can: under l2, cosine, angular and ip, and of bytes hardly ever.
+func (s *Vectors) Sieved() bool {
+	_, bytes := s.rows.(*table[uint8])
+	return !bytes && (s.metric.Kind == L2 || s.metric.Kind == IP || s.angles())
+}
+
+// UsePanels is the same space, for one that batch after batch is compared with: its rows are laid out for many queries once, not for each batch. That takes PanelBytes of memory. Where that is more than
+// MostPanels, or nothing would come of it, it is the space as it was.
 func (s *Vectors) UsePanels() *Vectors {
 	each := s.rows.inPart()
-	if _, bytes := s.rows.(*table[uint8]); bytes || s.order != nil || each < s.n && each%sums.Panel != 0 || !(s.metric.Kind == L2 || s.metric.Kind == IP || s.angles()) {
-		return s
-	}
 	with := *s
 	with.laid = new(laid)
+	if !s.Sieved() || s.order != nil || each < s.n && each%sums.Panel != 0 || with.PanelBytes() > MostPanels {
+		return s
+	}
 	return &with
 }
 
@@ -78,28 +87,58 @@ func (s *Vectors) PanelBytes() int64 {
 	if s.laid == nil {
 		return 0
 	}
-	rows := (int64(s.n) + sums.Panel - 1) / sums.Panel * sums.Panel
-	return 4*rows*int64(s.dims+1) + 4*rows/sums.Panel
+	count := int64(s.panelCount())
+	return 4 * count * (sums.Panel*int64(s.dims+1) + 1)
+}
+
+func (s *Vectors) panelCount() int { return (int(s.n) + sums.Panel - 1) / sums.Panel }
+
+// LayOut makes the panels of a space that uses them, if nobody has: in some units of work, which share does all, on several cores if it likes. Where share fails the space goes on without.
+func (s *Vectors) LayOut(share func(units int, work func(unit int)) error) (err error) {
+	if s.laid == nil || s.n == 0 || !s.kernels.Sieves() {
+		return nil
+	}
+	s.laid.once.Do(func() {
+		count, each := s.panelCount(), uint32(wholePanels(s.dims)/s.dims)
+		all := panels{make([]float32, count*sums.Panel*s.dims), make([][sums.Panel]float32, count), make([]float32, count)}
+		err = share(int((s.n+each-1)/each), func(unit int) {
+			first := uint32(unit) * each
+			s.rows.lay(s, all, first, min(s.n, first+each))
+		})
+		if err == nil {
+			s.laid.panels = all
+		}
+	})
+	return err
+}
+
+// lay lays out the rows first to end-1 of a space in their places among all panels.
+func (t *table[E]) lay(s *Vectors, all panels, first, end uint32) {
+	a := t.asker(s, sums.EmptyQuery(s.dims)).(*vectorAsker[E])
+	a.ready()
+	for first < end {
+		rows, n := a.stretch(first, end, int(end-first)*s.dims)
+		a.widen(rows, false)
+		own := all.of(int(first), n, s.dims)
+		own.lay(s.kernels, s.metric, s.dims, a.wide[:n*s.dims])
+		first += uint32(n)
+	}
 }
 
 // panelled are the panels of all rows, nil of a space that does not use any.
 func (a *vectorAsker[E]) panelled() *panels {
 	s := a.space
-	if s.laid == nil {
+	err := s.LayOut(func(units int, work func(unit int)) error {
+		for unit := range units {
+			work(unit)
+		}
+		return nil
+	})
+	if err != nil || s.laid == nil || len(s.laid.squares) == 0 {
 		return nil
 	}
-	s.laid.once.Do(func() {
-		all := &s.laid.panels
-		for first := uint32(0); first < s.n; {
-			rows, n := a.stretch(first, s.n, wholePanels(s.dims))
-			a.widen(rows, false)
-			a.own.lay(s.kernels, s.metric, s.dims, a.wide[:n*s.dims])
-			all.elements, all.lengths, all.squares = append(all.elements, a.own.elements...), append(all.lengths, a.own.lengths...), append(all.squares, a.own.squares...)
-			first += uint32(n)
-		}
-	})
 	return &s.laid.panels
 }
 
-// wholePanels is scanned, or a little less, as whole panels have it.
+// wholePanels is scanned, as whole panels have it: of rows of more than a thousand elements that is one panel.
 func wholePanels(dims int) int { return max(1, scanned/(sums.Panel*dims)) * sums.Panel * dims }

@@ -43,11 +43,13 @@ func ScanWith(own Asker, askers []Asker, lo, hi uint32, limits []float64, found 
 	}
 }
 
-// Scratch is an asker of a space that asks nothing: memory for ScanWith. It is nil of a space whose scans need none.
+// Scratch is an asker of a space that asks nothing: memory for ScanWith. It is nil of other spaces.
 func Scratch(s Space) Asker {
 	switch s := s.(type) {
 	case *Vectors:
 		return s.rows.asker(s, sums.EmptyQuery(s.dims))
+	case *Points:
+		return Scratch(&s.Vectors)
 	case *Texts:
 		return s.Query("")
 	}
@@ -104,10 +106,9 @@ func (a *vectorAsker[E]) scan(askers []Asker, lo, hi uint32, limits []float64, f
 	var all *panels
 	if inPanels {
 		a.pack(askers)
-		if all = a.panelled(); all != nil && lo%sums.Panel == 0 {
-			most = wholePanels(s.dims)
-		} else {
-			all = nil
+		most = wholePanels(s.dims)
+		if lo%sums.Panel == 0 {
+			all = a.panelled()
 		}
 	}
 	elements := most

@@ -35,6 +35,8 @@ type rows interface {
 	// stored are the parts that rows lie in, inPart how many each but the last has.
 	stored() []any
 	inPart() uint32
+	// lay lays out the rows first to end-1 among all panels of a space.
+	lay(s *Vectors, all panels, first, end uint32)
 }
 
 // NewVectors makes a space of vectors of dims elements each, which lie one after the other in parts. All parts but the last have as many.

@@ -42,7 +42,8 @@ func Loader() run.Loader {
 // A scan takes the objects in blocks of about as many bytes as a core's cache holds. A unit of work is up to chunkJobs queries and a range of
 // blocks: each block is compared with all the queries before the next is read, so that memory is read once for many of them. What a query keeps of a range
 // is its K best, in a heap, so memory is bounded by K whatever a radius admits. The ranges of a query are joined by the order of (value, id), which is
-// total: neither the number of workers nor the shape of a batch changes an answer.
+// total: neither the number of workers nor the shape of a batch changes an answer. The worst of K hits of one range limits what others look for
+// (chunk.known). So how many candidates and blocks there were is not the same in each run.
 //
 // # Who may be a hit
 //
@@ -77,7 +78,8 @@ type Matcher struct {
 // scanned is a column as it is scanned.
 type scanned struct {
 	space   metric.Space
-	laid    bool       // objects are laid out for many queries once; else each chunk of a batch does it
+	sieved  bool       // many queries are compared with objects in panels
+	reading float64    // what a chunk of a batch does with an object before it compares it: readOnly or readAndLaidOut
 	present filter.Set // the objects with a value; nil: all
 	bytes   int64      // of an object, about
 	bound   *bound     // its access paths; nil: none
@@ -88,9 +90,23 @@ type scanned struct {
 	corrections *corrections
 }
 
-// mostPanels is how many bytes objects of a column may take that are laid out once more, for many queries: columns of some tens of thousands of objects, which to lay out takes as long as to
-// compare them with dozens of queries.
-const mostPanels = 64 << 20
+// lay says how objects are laid out: in panels once for all, if there is room and the matcher has all objects, which panels are of; else by each chunk, texts in lanes. It returns what that takes in memory.
+func (s *scanned) lay(all bool) (bytes int64) {
+	s.reading = readOnly
+	switch space := s.space.(type) {
+	case *metric.Texts:
+		s.reading = readAndLaidOut
+	case *metric.Vectors:
+		if s.sieved = space.Sieved(); s.sieved && all {
+			space = space.UsePanels()
+			s.space, bytes = space, space.PanelBytes()
+		}
+		if s.sieved && bytes == 0 {
+			s.reading = readAndLaidOut
+		}
+	}
+	return bytes
+}
 
 // costsKey is of what an engine keeps: this host's constants, which are measured once for it.
 type costsKey struct{}
@@ -126,11 +142,7 @@ func Load(h *run.Host, own run.Extent) (*Matcher, error) {
 		if s.bound, more, err = bind(c, space); err != nil {
 			return nil, fmt.Errorf("column %q: %w", c.Name, err)
 		}
-		if v, ok := space.(*metric.Vectors); ok {
-			if v = v.UsePanels(); v.PanelBytes() <= mostPanels {
-				s.space, s.laid, more = v, v.PanelBytes() > 0, more+v.PanelBytes()
-			}
-		}
+		more += s.lay(m.hi-m.lo == c.Objects)
 		objects := c.Objects
 		if s.present != nil {
 			objects = uint32(s.present.Len())

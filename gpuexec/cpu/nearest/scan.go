@@ -19,15 +19,15 @@ const (
 	// blockBytes of a column are a block, of at most mostBlock objects.
 	blockBytes = 128 << 10
 	mostBlock  = 4096
-	leastBlock = 256 // unless so many take too long
+	leastBlock = 256 // of smaller objects
 	// chunkWork is what a chunk of several queries takes a core at most, so that calls can end when their allowance is spent.
 	chunkWork = 20 * time.Millisecond
 	// leastTogether queries are a chunk whatever they take: fewer take longer each. A chunk stops between blocks.
 	leastTogether = 32
 	// Where cores share jobs each has unitsOfCore units, since they begin one after the other, and a chunk has fewTogether jobs at least, if it can: fewer are sieved one by one (package metric).
 	unitsOfCore, fewTogether = 4, 8
-	// To read an object, or to read it and lay it out, takes so many times what it takes to compare it with one job.
-	readOut, laidOut = .5, 2.
+	// To read an object, or to read it and lay it out, takes a chunk so many times what it takes to compare it with one job.
+	readOnly, readAndLaidOut = .5, 2.
 	// So many objects are compared with a job that has no limit, and so many more for each hit.
 	unlimited, unlimitedOfHit = 128, 8
 	// firstHits of each job have memory that was had for all at once.
@@ -47,7 +47,7 @@ func (s *scanned) block(b *Batch, chosen []int) uint32 {
 
 // whole are about so many objects, in whole panels if there are any.
 func (s *scanned) whole(n uint32) uint32 {
-	if s.laid {
+	if s.sieved {
 		return max(1, n/metric.PanelRows) * metric.PanelRows
 	}
 	return n
@@ -144,19 +144,16 @@ func (b *Batch) cut(s *scanned, jobs []int, size uint32) (chunks, ranges int, sm
 	if heavy := int(b.work(jobs) / chunkWork); heavy > chunks {
 		chunks = max(chunks, min(heavy, n/leastTogether))
 	}
-	if workers == 1 {
+	if workers == 1 || b.lo == b.hi {
 		return chunks, 1, size
 	}
-	sum, part, objects, units := 0., readOut, float64(b.hi-b.lo), unitsOfCore*workers
+	sum, objects, units := 0., float64(b.hi-b.lo), unitsOfCore*workers
 	for _, i := range jobs {
 		if q := b.jobs[i].Query.(*distance.Query); math.IsInf(q.Most, 1) {
 			sum += min(objects, unlimited+unlimitedOfHit*float64(q.K))
 		}
 	}
-	if !s.laid {
-		part = laidOut
-	}
-	least := math.Sqrt(float64(workers) * sum / (part * objects))
+	least := math.Sqrt(float64(workers) * sum / (s.reading * objects))
 	chunks = max(chunks, int(min(least, float64(n)/fewTogether, float64(units))))
 	wanted := (units + chunks - 1) / chunks
 	size = min(size, s.whole(max(leastBlock, uint32(math.Ceil(objects/float64(wanted))))))
@@ -207,6 +204,14 @@ func (b *Batch) scan(ctx context.Context, column int, chosen []int) error {
 	if b.pace.Call == 0 || 2*b.work(chosen) < b.pace.Call { // else some jobs are to end before the allowance is spent
 		slices.SortStableFunc(units, func(x, y unit) int { return x.r - y.r }) // so that the last ranges of each know limits of the first
 	}
+	if v, ok := s.space.(*metric.Vectors); ok && len(chosen) >= fewTogether { // before, since it is no job's time
+		err := v.LayOut(func(units int, work func(unit int)) error {
+			return b.crew.Run(context.WithoutCancel(ctx), units, func(_ *run.Shift, unit int) { work(unit) })
+		})
+		if err != nil {
+			return err
+		}
+	}
 	return b.crew.Run(ctx, len(units), func(shift *run.Shift, n int) {
 		c, r := units[n].chunk, units[n].r
 		if !b.begin(&c.state) {
@@ -217,6 +222,9 @@ func (b *Batch) scan(ctx context.Context, column int, chosen []int) error {
 		}
 		u := scanUnit{Batch: b, scanned: s, chunk: c, parts: c.parts[r*len(c.members) : (r+1)*len(c.members)], shift: shift, hand: b.hand(column)}
 		worked := processor.Time(func() { u.run(ctx, c.spans[r], size) })
+		for i := range u.parts {
+			u.parts[i].asker = nil // there are as many as jobs and ranges
+		}
 		u.hand.release()
 		b.hands[column].Put(u.hand)
 		for _, n := range c.members {
@@ -252,6 +260,9 @@ func (b *Batch) begin(state *atomic.Int32) bool {
 func (b *Batch) work(chosen []int) (sum time.Duration) {
 	for _, n := range chosen {
 		sum += b.choices[n].Predicted
+		if begun, ok := b.jobs[n].Begun.(begunAll); ok { // of which nothing is predicted
+			sum += begun.Left()
+		}
 	}
 	return sum
 }
@@ -331,7 +342,11 @@ func (u *scanUnit) run(ctx context.Context, own span, size uint32) {
 				now = time.Now()
 			}
 			if metric.Pausable(p.asker) == nil { // else the meter has told of it
-				u.shift.Spend(int(2 * p.each * float64(min(size, own.hi-lo))))
+				work := int(2 * p.each * float64(min(size, own.hi-lo)))
+				waits := u.shift.Due(work)
+				if u.shift.Spend(work); waits {
+					now = time.Now()
+				}
 			}
 		}
 		if !going {

@@ -23,7 +23,7 @@ func TestScansAreCut(t *testing.T) {
 			b.choices[i].Predicted = longest
 		}
 		most := 1 + rng.Uint32N(objects)
-		chunks, ranges, size := b.cut(&scanned{}, jobs, most)
+		chunks, ranges, size := b.cut(&scanned{reading: []float64{readOnly, readAndLaidOut}[rng.IntN(2)]}, jobs, most)
 		if size < 1 || size > most || size < most && size < leastBlock {
 			t.Fatalf("blocks of %d are cut to %d", most, size)
 		}

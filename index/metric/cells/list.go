@@ -41,8 +41,8 @@ func (l *list) cut() {
 	}
 }
 
-// guess lowers the bound, after so many of all hits, to the value beyond which none of the first is expected to be: in a sample that many of the first are seen with a variance of as many. Of
-// a hundred guesses about one is too low, and then there are fewer hits than are wanted in the end.
+// guess lowers the bound, after so many of all hits, to the value beyond which none of the first is expected to be: of a sample about as many are among the first as their share of all, more or less
+// by the root of that. Of a hundred guesses about one is too low, and then there are fewer hits than are wanted in the end.
 func (l *list) guess(seen, all uint32) {
 	expected := float64(l.most) * float64(seen) / float64(all)
 	n := int(math.Ceil(expected + 2*math.Sqrt(expected) + 2))
