@@ -25,6 +25,19 @@ func TestOutputErrors(t *testing.T) {
 	}
 }
 
+// TestCancelledAtTheEnd: who cancels while a draft has all of its parts, so that it ends well, is still told so.
+func TestCancelledAtTheEnd(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	err := write(ctx, &memory{}, 300, []Draft{smallDraft(3)}, func(int64, int64) { cancel() })
+	if ctx.Err() == nil {
+		t.Fatal("no progress is told")
+	}
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
 type failingOutput struct {
 	memory
 	left int
@@ -47,11 +60,12 @@ func (f *failingOutput) WriteAt(data []byte, at int64) (int, error) {
 
 // smallDraft is so many sections of a megabyte.
 func smallDraft(n int) Draft {
-	return Draft{Sections: n, Write: func(_ context.Context, w *Writer, _ func(int64)) error {
-		for range n {
+	return Draft{Sections: n, Work: int64(n), Write: func(_ context.Context, w *Writer, progress func(int64)) error {
+		for i := range n {
 			w.BeginOptional(999, -1, -1) // nobody knows it
 			w.Append(make([]byte, 1<<20))
 			w.End()
+			progress(int64(i + 1))
 		}
 		return w.Err()
 	}}

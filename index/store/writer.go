@@ -56,7 +56,13 @@ func write(ctx context.Context, out output, objects uint32, drafts []Draft, prog
 		}
 		before += d.Work
 	}
-	return w.finish(objects)
+	if err := w.finish(objects); err != nil {
+		return err
+	}
+	if ctx.Err() != nil { // a draft whose last parts were ready does not see it
+		return context.Cause(ctx)
+	}
+	return nil
 }
 
 // output is where an index is written: from front to back, but for the header and section table, which come last.
