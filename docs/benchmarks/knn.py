@@ -8,7 +8,7 @@ The folders hold the vectors themselves, so all search the same. JSON lines: of 
 the folders of the same vectors: a line a way to do it in PyTorch (precision of the matrix product, objects a chunk), the best of which is asked in batches of
 every size and for every k; then the IVF by how many lists it looks into, and, in batches, by as many as it needs for the recall; the same of cuVS, brute
 force, IVF-flat and CAGRA. Times are medians of 7 batches by CUDA events (the longer of 2 where one takes half a second), of l2 |x|^2 - 2 q.x, the part of the squared distance that the order
-depends on; cosine is l2 of unit vectors.
+depends on; cosine is l2 of unit vectors, and of inner products (ip) -2 q.x alone, by PyTorch's exact search only.
 
 Where cuVS has to be carried: its wheels and those it needs, unpacked into a folder of PYTHONPATH, libcuvs.so cut down by onearch.py.
 """
@@ -55,6 +55,8 @@ class Data:
         if self.metric == "cosine":
             self.points, self.queries = (x / x.norm(dim=1, keepdim=True) for x in (self.points, self.queries))
         self.norms = (self.points.double() ** 2).sum(1)
+        if self.metric == "ip":
+            self.norms = torch.zeros_like(self.norms)
         self.exact = self.nearest(max(ks), min(256, self.queries.shape[0]))
 
     def nearest(self, k, n):
@@ -211,6 +213,8 @@ def answered(data, folder, own):
         line[f"geniemq_recall_at_{some}"] = recall(answers[:n, :some], data.exact[:, :some])
     line[f"exact_10_within_geniemq_{own['k']}"] = recall(answers[:n], data.exact[:, :10])
     line[f"exact_1_within_geniemq_{own['k']}"] = recall(answers[:n], data.exact[:, :1])
+    if data.metric == "ip":
+        return data.tell(**line)
     # How much farther geniemq's j-th hit is than the j-th neighbour (the ratio that c-approximate search bounds).
     whole = torch.from_numpy((answers[:n] != 0xffffffff).all(1)).cuda()
     q = data.queries[:n].double().unsqueeze(1)[whole]
@@ -242,6 +246,8 @@ def main():
         for folder, own in group:
             answered(data, folder, own)
         exactly(data, batches, ks)
+        if data.metric == "ip":
+            continue
         lists = int(4 * data.points.shape[0] ** 0.5)
         centres, rows = ivf(data.points, lists)
         efforts(data, batches, ks, args.recall, [1, 2, 4, 8, 16, 32, 64, 128],
