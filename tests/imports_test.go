@@ -36,6 +36,8 @@ var rules = map[string]rule{
 	"internal/msgpack": {nil, nil},
 	// A channel that wakes, which consumer, producer and pipeline wait at.
 	"internal/bell": {nil, nil},
+	// All cores at once.
+	"internal/alarm": {nil, []string{"golang.org/x/sys"}},
 	// Memory that is used again.
 	"internal/pool": {nil, nil},
 	"internal/crew": {nil, nil},
@@ -100,7 +102,7 @@ var rules = map[string]rule{
 	"index/shown":           {[]string{"index", "index/column", "index/forward"}, []string{jsontext}},
 	"gpuexec":               {[]string{"index/verify"}, nil},
 	"gpuexec/topk":          {nil, nil},
-	"gpuexec/run":           {[]string{"index/metric", "internal/pool", "gpuexec", "gpuexec/topk", "index/filter", "index/verify", "index/lsh", "index/refusal"}, nil},
+	"gpuexec/run":           {[]string{"index/metric", "internal/alarm", "internal/pool", "gpuexec", "gpuexec/topk", "index/filter", "index/verify", "index/lsh", "index/refusal"}, nil},
 	"gpuexec/cpu/nearest":   {[]string{"gpuexec", "gpuexec/passing", "gpuexec/run", "index/distance", "index/filter", "index/metric", "index/postings", "index/verify", "index/metric/cost", "index/ngram", "index/schema", "index/store", "internal/pool", "internal/processor"}, nil},
 	"gpuexec/cpu":           {[]string{"internal/pool", "gpuexec/cpu/nearest", "index/distance", "gpuexec", "gpuexec/run", "gpuexec/topk", "index/filter", "index/postings", "index/schema", "index/store", "internal/bits", "gpuexec/passing"}, nil},
 	// What makes one engine of several.

@@ -48,6 +48,7 @@ func (f Families) Engine(kind string, opts gpuexec.Options) (gpuexec.Engine, err
 
 func (f Families) cpu(opts gpuexec.CPUOptions) *run.Engine {
 	e := cpu.New(opts)
+	e.Release = e.Host.Crew.Hurry()
 	maps.Copy(e.Loaders, f.CPU)
 	return e
 }

@@ -7,13 +7,15 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
+	"github.com/geniemq/geniemq/internal/alarm"
 )
 
 // Crew is the host cores that an engine may use, shared by all its searchers and all concurrent calls. Work is
 // split into units, and who executes one holds a seat, of which there are as many as cores. There are no
-// standing goroutines: a call brings its own, and they end with it, so a crew needs no closing and nothing leaks.
+// standing goroutines: a call brings its own, and they end with it, so a crew needs no closing and nothing leaks; but for
+// one that is to Hurry, whose alarm is released.
 // A call ends when its work is done and not before, but does not wait for those of its goroutines that have not begun (gang):
-// the runtime wakes one core after the other, some 40 microseconds each, and others may have the seats.
+// the runtime wakes one core after the other, some 40 microseconds each, unless there is an alarm, and others may have the seats.
 //
 // Fairness: goroutines wait for a seat in one queue, first come first served, and give theirs up after a quantum of
 // work. So concurrent calls share the cores evenly, and a small call waits a quantum for each call before it, not
@@ -25,6 +27,8 @@ import (
 type Crew struct {
 	seats  chan int      // numbers of those that are free
 	shares chan struct{} // has an element for each that is free
+
+	alarm *alarm.Alarm // nil: cores are woken one by one
 
 	present atomic.Int64 // calls that are not in the background
 	left    atomic.Int64 // when the last one ended, Unix nanoseconds
@@ -44,6 +48,17 @@ func NewCrew(size int) *Crew {
 	}
 	return c
 }
+
+// Hurry has calls that want many idle cores wake them all at once. It goes before the first call; release comes after the last.
+func (c *Crew) Hurry() (release func() error) {
+	if cores := min(c.Size(), runtime.GOMAXPROCS(0)); cores > fewCores {
+		c.alarm = alarm.New(cores - 1)
+	}
+	return c.alarm.Close
+}
+
+// fewCores are woken one by one as soon as an alarm would.
+const fewCores = 3
 
 // enter and leave tell of a call that is not in the background.
 func (c *Crew) enter() { c.present.Add(1) }
@@ -190,8 +205,12 @@ func (c *Crew) runOn(ctx context.Context, cores, units int, work func(s *Shift, 
 		}
 		g.end()
 	}
-	for range min(units, cores, c.Size()) - 1 {
+	helpers := min(units, cores, c.Size()) - 1
+	for range helpers {
 		go worker()
+	}
+	if helpers >= fewCores && len(c.seats) > c.Size()/2 { // who has a seat is awake
+		c.alarm.Ring()
 	}
 	if units > 0 {
 		worker()
