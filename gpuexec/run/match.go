@@ -113,7 +113,8 @@ type Ender interface {
 	// EndWork estimates what End takes, in nanoseconds of a core, of a job with so many entries of which so many are known; of one that is Ordered, entries
 	// are its hits at most.
 	EndWork(entries, known int) int
-	// End makes the answer if it is no more than that. A matcher calls it once, when nothing of the job changes any more. shift may be nil: then there is no seat to give up.
+	// End makes the answer if it is no more than that. A matcher calls it once, when nothing of the job changes any more, and looks at the job no more: it may be empty
+	// then. shift may be nil: then there is no seat to give up.
 	End(ctx context.Context, shift *Shift)
 }
 

@@ -106,7 +106,8 @@ type checked struct {
 	err     error
 }
 
-// A planJob is one plan on its way through a searcher.
+// A planJob is one plan on its way through a searcher. What it points to is let go by whoever makes its answer, in whose core's caches it is (forget), or else when
+// the call ends.
 type planJob struct {
 	match     Job
 	matcher   int32
@@ -273,8 +274,8 @@ type turn struct {
 func (s *Searcher) prepare(b *batch, i int, plan *gpuexec.Plan, answer *gpuexec.Answer) (n next) {
 	spare := answer.Value
 	*answer = gpuexec.Answer{Hits: answer.Hits[:0]}
-	job := &b.plans[i] // release has left the rest empty
-	job.plan, job.answer, job.batch = plan, answer, b
+	job := &b.plans[i] // forget has left the rest empty
+	job.plan, job.answer, job.batch, job.answered = plan, answer, b, false
 	c := s.check(plan)
 	switch {
 	case c.err != nil:
@@ -351,7 +352,7 @@ func (s *Searcher) answer(ctx context.Context, b *batch) error {
 }
 
 // waits is true of a job that is not rescored and has no answer yet.
-func (j *planJob) waits() bool { return j.plan.Rescore == nil && !j.answered }
+func (j *planJob) waits() bool { return !j.answered && j.plan.Rescore == nil }
 
 // EndWork implements Ender. What a plan wants to be rescored by lies anywhere in memory, and one core asks all jobs this: where entries say as much, it
 // does not look.
@@ -373,12 +374,12 @@ func (j *planJob) End(ctx context.Context, shift *Shift) {
 	}
 	if j.plan.Rescore == nil {
 		j.answerMatch()
-		j.answered = true
+		j.forget()
 		return
 	}
 	if j.match.Ordered && !j.plan.Certify {
 		j.answerInOrder(j.batch.searcher.source.Objects())
-		j.answered = true
+		j.forget()
 		return
 	}
 	if known := j.match.Known; !j.match.Ordered && (len(known) == 0 || len(known) < len(j.match.Entries) || slices.Contains(known, verify.Unknown)) {
@@ -458,9 +459,8 @@ func (p *Searcher) rescoreJob(ctx context.Context, b *batch, job *planJob, s *Sh
 	job.score(ctx, p, b, s)
 	if job.rescoring.state == rescoringDone {
 		job.answerScores() // here, since hits are put in order
-		job.answered = true
 		p.rescorings.Put(job.rescoring)
-		job.rescoring = nil
+		job.forget()
 	}
 }
 
@@ -468,12 +468,14 @@ func (p *Searcher) rescoreJob(ctx context.Context, b *batch, job *planJob, s *Sh
 func (s *Searcher) release(b *batch) {
 	for i := range b.plans {
 		job := &b.plans[i]
+		if job.plan == nil { // it has been forgotten
+			continue
+		}
 		if job.rescoring != nil {
 			job.rescoring.parts, job.rescoring.passing = nil, nil
 			s.rescorings.Put(job.rescoring)
 		}
-		m := &job.match
-		*job = planJob{match: Job{Entries: m.Entries[:0], Known: m.Known[:0], Hits: m.Hits[:0]}}
+		job.forget()
 	}
 	b.pace.Pace, b.searcher = nil, nil
 	clear(b.round)
@@ -481,6 +483,12 @@ func (s *Searcher) release(b *batch) {
 	clear(b.pending)
 	b.round, b.jobs, b.pending = b.round[:0], b.jobs[:0], b.pending[:0]
 	s.batches.Put(b)
+}
+
+// forget leaves an answered job with nothing but the memory that it owns.
+func (j *planJob) forget() {
+	m := &j.match
+	*j = planJob{match: Job{Entries: m.Entries[:0], Known: m.Known[:0], Hits: m.Hits[:0]}, answered: true}
 }
 
 // answerMatch fills the answer of a plan whose hits are in the order of counts.

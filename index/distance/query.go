@@ -3,7 +3,6 @@ package distance
 import (
 	"fmt"
 	"math"
-	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -82,7 +81,7 @@ func (q *Query) Check() error {
 		return fmt.Errorf("without hits a radius is wanted")
 	case q.Method == Ngram && c.Grams > 0 && math.IsInf(q.Most, 1):
 		return fmt.Errorf("method ngram finds what is within a radius, and there is none")
-	case q.Method != Auto && !slices.Contains(c.Methods(), q.Method):
+	case q.Method != Auto && q.Method != Scan && c.Path(q.Method) == nil && (q.Method != Ngram || c.Grams == 0):
 		return fmt.Errorf("column %q has no access path %q: it has %v", c.Name, q.Method, c.Methods())
 	case q.K == 0 && c.Path(q.Method) != nil && !c.Path(q.Method).Counts():
 		return fmt.Errorf("method %s does not count how many are within a radius, with a recall or without: use scan, or ask for hits", q.Method)

@@ -3,6 +3,7 @@ package nearest
 import (
 	"context"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,7 +24,8 @@ type Batch struct {
 	counts   []uint32          // of these
 	choices  []distance.Choice // by job
 	grams    []*gramQuery      // by job; nil: counts prove nothing
-	worked   []atomic.Int64    // by job: nanoseconds of a processor in this call, as far as the system tells
+	seeing   sync.Mutex
+	seen     []seen // by column: what took a processor how long, as far as the system tells
 	pace     *gpuexec.Pace
 	beside   Elsewhere
 	spent    atomic.Int64   // nanoseconds of cores on distances, in this call
@@ -38,7 +40,6 @@ func (b *Batch) End() {
 	m := b.Matcher
 	clear(b.choices)
 	clear(b.grams)
-	clear(b.worked)
 	clear(b.asks)
 	b.distinct.Release()
 	b.spent.Store(0)

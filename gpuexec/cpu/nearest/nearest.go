@@ -231,7 +231,7 @@ func (m *Matcher) Match(ctx context.Context, jobs []*run.Job, _ *gpuexec.Trace) 
 func (m *Matcher) Begin(ctx context.Context, jobs []*run.Job, beside Elsewhere) (*Batch, error) {
 	b := m.batches.Get()
 	b.Matcher, b.jobs, b.pace, b.beside = m, jobs, gpuexec.PaceOf(ctx), beside
-	b.choices, b.grams, b.worked = run.Resize(b.choices, len(jobs)), run.Resize(b.grams, len(jobs)), run.Resize(b.worked, len(jobs))
+	b.choices, b.grams, b.seen = run.Resize(b.choices, len(jobs)), run.Resize(b.grams, len(jobs)), run.Resize(b.seen, m.columns.Len())
 	b.resume()
 	if err := b.filter(ctx); err != nil {
 		return nil, err
@@ -246,7 +246,7 @@ func (m *Matcher) Begin(ctx context.Context, jobs []*run.Job, beside Elsewhere) 
 func (b *Batch) Run(ctx context.Context, chosen []int) error {
 	b.others, b.scans = b.others[:0], run.Resize(b.scans, b.columns.Len())
 	for at := range b.scans {
-		b.scans[at] = b.scans[at][:0]
+		b.scans[at], b.seen[at] = b.scans[at][:0], b.seen[at][:0]
 	}
 	for _, i := range chosen {
 		if b.choices[i].Method == distance.Scan {
@@ -264,7 +264,7 @@ func (b *Batch) Run(ctx context.Context, chosen []int) error {
 	if err := b.search(ctx, b.others); err != nil {
 		return err
 	}
-	b.learn(chosen)
+	b.learn()
 	return nil
 }
 

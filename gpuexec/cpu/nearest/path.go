@@ -92,7 +92,10 @@ func (b *Batch) search(ctx context.Context, chosen []int) error {
 			u.settle()
 		})
 		for _, n := range jobs {
-			b.worked[n].Add(int64(worked) / int64(len(jobs)))
+			if job := b.jobs[n]; job.Err == nil && !job.Postponed {
+				b.saw(b.position(job.Query.(*distance.Query).Column), work{b.Method(n), worked / time.Duration(len(jobs)), b.choices[n].Predicted})
+				b.ended(ctx, shift, n)
+			}
 		}
 	})
 }

@@ -184,7 +184,8 @@ func (b *Batch) postpone(c *chunk) {
 }
 
 // end makes of the parts of a chunk answers, or what is left of those that were stopped.
-func (b *Batch) end(c *chunk) {
+func (b *Batch) end(ctx context.Context, c *chunk, column int, shift *run.Shift) {
+	seen := work{method: distance.Scan}
 	for i, n := range c.members {
 		job := b.jobs[n]
 		all := begun{lo: b.lo, hi: b.hi}
@@ -225,7 +226,11 @@ func (b *Batch) end(c *chunk) {
 			continue
 		}
 		b.finish(n, &all)
+		seen.took += time.Duration(c.worked.Load()) / time.Duration(len(c.members))
+		seen.predicted += b.choices[n].Predicted
+		b.ended(ctx, shift, n)
 	}
+	b.saw(column, seen)
 }
 
 // finish makes an answer of what a job has come to.

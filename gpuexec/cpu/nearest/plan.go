@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/geniemq/geniemq/gpuexec/run"
 	"github.com/geniemq/geniemq/index/distance"
 )
 
@@ -176,26 +177,35 @@ func (b *Batch) chooseOne(i, before int, scanned []int, factors []func(string) f
 	return column
 }
 
-// learn corrects what is expected by what the chosen jobs took that are done.
-func (b *Batch) learn(chosen []int) {
-	all := make([]seen, b.columns.Len())
-	for _, i := range chosen {
-		job, c := b.jobs[i], &b.choices[i]
-		if job.Err != nil || job.Postponed || c.Predicted == 0 { // of what goes on nothing is predicted
-			continue
-		}
-		s := &all[b.position(job.Query.(*distance.Query).Column)]
-		at := slices.IndexFunc(*s, func(w work) bool { return w.method == c.Method })
-		if at < 0 {
-			at = len(*s)
-			*s = append(*s, work{method: c.Method})
-		}
-		(*s)[at].took += time.Duration(b.worked[i].Load())
-		(*s)[at].predicted += c.Predicted
+// saw takes notice of what jobs of a column took that are done, all together: as expected is what was, by one method. Of what goes on nothing is expected.
+func (b *Batch) saw(column int, w work) {
+	if w.predicted == 0 {
+		return
 	}
-	for at, s := range all {
-		if s != nil {
+	b.seeing.Lock()
+	defer b.seeing.Unlock()
+	s := &b.seen[column]
+	at := slices.IndexFunc(*s, func(o work) bool { return o.method == w.method })
+	if at < 0 {
+		*s = append(*s, w)
+		return
+	}
+	(*s)[at].took += w.took
+	(*s)[at].predicted += w.predicted
+}
+
+// learn corrects what is expected by what was seen.
+func (b *Batch) learn() {
+	for at, s := range b.seen {
+		if len(s) > 0 {
 			b.scanned[at].corrections.learn(s)
 		}
+	}
+}
+
+// ended has the answer of a job made that is done, where that is for a matcher to do. Nobody looks at the job afterwards.
+func (b *Batch) ended(ctx context.Context, shift *run.Shift, job int) {
+	if j := b.jobs[job]; j.Then != nil && j.Ranked && j.Err == nil && !j.Postponed {
+		j.Then.End(ctx, shift)
 	}
 }

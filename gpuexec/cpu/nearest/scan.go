@@ -62,6 +62,7 @@ type chunk struct {
 	spans   []span
 	parts   []part         // of span r and member i: r*len(members) + i
 	took    []atomic.Int64 // by member: nanoseconds of cores in this call
+	worked  atomic.Int64   // of all: what they worked, as far as the system tells
 	known   []limit        // by member: what a part has found limits the others
 	state   atomic.Int32   // notBegun, isBegun or isPostponed
 	left    atomic.Int32   // units that have not ended
@@ -195,7 +196,7 @@ func (b *Batch) scan(ctx context.Context, column int, chosen []int) error {
 	chunks, size := b.chunks(s, chosen)
 	for _, c := range chunks {
 		if len(c.spans) == 0 { // other parts of the index went on
-			b.end(c)
+			b.end(ctx, c, column, nil)
 		}
 		for r := range c.spans {
 			units = append(units, unit{c, r})
@@ -227,12 +228,10 @@ func (b *Batch) scan(ctx context.Context, column int, chosen []int) error {
 		}
 		u.hand.release()
 		b.hands[column].Put(u.hand)
-		for _, n := range c.members {
-			b.worked[n].Add(int64(worked) / int64(len(c.members)))
-		}
+		c.worked.Add(int64(worked))
 		// Who finishes the last range of a chunk joins all.
 		if c.left.Add(-1) == 0 && ctx.Err() == nil {
-			b.end(c)
+			b.end(ctx, c, column, shift)
 		}
 	})
 }

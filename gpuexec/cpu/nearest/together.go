@@ -12,8 +12,12 @@ import (
 	"github.com/geniemq/geniemq/internal/processor"
 )
 
-// mostTogether is the most queries that a core answers together: of more, each leaves less to save. There are setsOfCore sets for a core, since cores begin one after the other, if each has leastOfSet.
-const mostTogether, leastOfSet, setsOfCore = 256, 16, 4
+const (
+	// mostTogether is the most queries that a core answers together: of more, each leaves less to save.
+	mostTogether = 256
+	// A set is a part of what is left for a core, so that the last ones are small and cores end together, but of leastOfSet queries if there are as many for each.
+	partOfSet, leastOfSet = 2, 8
+)
 
 // set is some jobs that one core answers together, by one access path of one column.
 type set struct {
@@ -53,10 +57,19 @@ func (b *Batch) sets(chosen []int) (sets []set, alone []int) {
 	asks := b.asks
 	for _, s := range all {
 		jobs, cores := s.jobs, b.crew.Size()
-		parts := max((len(jobs)+mostTogether-1)/mostTogether, min(len(jobs), cores), min(len(jobs)/leastOfSet, setsOfCore*cores), min(len(jobs), int(b.work(jobs)/chunkWork)))
-		for i := range parts {
-			s.jobs = jobs[len(jobs)*i/parts : len(jobs)*(i+1)/parts]
-			s.asks, asks = asks[:len(s.jobs)], asks[len(s.jobs):]
+		most := mostTogether
+		if work := b.work(jobs); work > chunkWork {
+			most = min(most, max(1, int(int64(len(jobs))*int64(chunkWork)/int64(work))))
+		}
+		least := min(leastOfSet, (len(jobs)+cores-1)/cores)
+		for len(jobs) > 0 {
+			n := len(jobs)
+			if cores > 1 {
+				n = max(least, n/(partOfSet*cores))
+			}
+			n = min(n, most, len(jobs))
+			s.jobs, jobs = jobs[:n], jobs[n:]
+			s.asks, asks = asks[:n], asks[n:]
 			sets = append(sets, s)
 		}
 	}
@@ -67,7 +80,7 @@ func (b *Batch) sets(chosen []int) (sets []set, alone []int) {
 func (b *Batch) searchTogether(ctx context.Context, chosen []int) (left []int, err error) {
 	sets, left := b.sets(chosen)
 	more := make([][]int, len(sets))
-	err = b.crew.Run(ctx, len(sets), func(_ *run.Shift, unit int) {
+	err = b.crew.Run(ctx, len(sets), func(shift *run.Shift, unit int) {
 		s := &sets[unit]
 		if unit > 0 && b.exhausted() {
 			for _, n := range s.jobs {
@@ -75,7 +88,7 @@ func (b *Batch) searchTogether(ctx context.Context, chosen []int) (left []int, e
 			}
 			return
 		}
-		more[unit] = b.searchSet(ctx, s)
+		more[unit] = b.searchSet(ctx, s, shift)
 	})
 	for _, jobs := range more {
 		left = append(left, jobs...)
@@ -84,7 +97,7 @@ func (b *Batch) searchTogether(ctx context.Context, chosen []int) (left []int, e
 }
 
 // searchSet answers the jobs of a set, each of which takes its part of the time, and returns those that are left.
-func (b *Batch) searchSet(ctx context.Context, s *set) (left []int) {
+func (b *Batch) searchSet(ctx context.Context, s *set, shift *run.Shift) (left []int) {
 	start, n, memory := time.Now(), time.Duration(len(s.jobs)), answers{jobs: len(s.jobs)}
 	for i, at := range s.jobs {
 		job := b.jobs[at]
@@ -117,19 +130,24 @@ func (b *Batch) searchSet(ctx context.Context, s *set) (left []int) {
 	}
 	took := time.Since(start)
 	b.spent.Add(int64(took))
-	for _, at := range s.jobs {
+	expected, ended := time.Duration(0), time.Duration(0)
+	for i, at := range s.jobs {
 		job := b.jobs[at]
 		job.Spent = took / n
-		b.worked[at].Add(int64(worked) / int64(n))
 		if failed != nil {
 			job.Err = failed
 			if cause := context.Cause(ctx); errors.Is(cause, gpuexec.ErrDeadline) || errors.Is(cause, gpuexec.ErrWork) {
 				job.Err = cause
 			}
 		}
+		if job.Err == nil && !s.asks[i].Left {
+			expected, ended = expected+b.choices[at].Predicted, ended+1
+			b.ended(ctx, shift, at)
+		}
 	}
 	if failed != nil {
 		return nil
 	}
+	b.saw(b.position(s.column), work{s.method, worked * ended / n, expected})
 	return left
 }
