@@ -100,9 +100,6 @@ func loadScan(e *device.Engine, r *room.Room, own run.Extent, host *hosted.Match
 	for i := range columns.Len() {
 		space, present := host.Column(i)
 		of := nearest.NewColumn(columns.At(i), own.Tiles)
-		if of != nil && of.Terms == nearest.Products && !e.Device().Profile.Paths.Products && !e.Untried() {
-			of = nil
-		}
 		c, err := load(e, k, r, of, space, nil, present, e.Device().Profile.Paths.Sieves || e.Untried())
 		if err != nil {
 			return nil, errors.Join(err, s.Close())

@@ -177,8 +177,7 @@ type NearWaves struct {
 type Paths struct {
 	Texts bool // scans of texts
 	// Vectors: scans of vectors and points. Sieves: a product of few bits drops most vectors before; Levels: of bytes by their levels first, where a device can do that.
-	// Products: scans of vectors by inner products.
-	Vectors, Sieves, Levels, Products bool
+	Vectors, Sieves, Levels bool
 	// Descents of trees: Depth: depth first, where a tree has boxes and few hits are wanted; TextTrees: over texts; Trees: all others, over vectors and points.
 	Depth, TextTrees, Trees bool
 	Ranks, Cells            bool // candidates by rank vectors, and in cells to a recall
