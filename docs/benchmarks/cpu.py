@@ -160,9 +160,11 @@ def others(name, x, q, truth, recalls):
 
 
 def engine(binary, folder):
-    out = subprocess.run([binary, "-test.run", "^TestAgainst$", "-test.timeout", "2h"], env=dict(os.environ, GENIEMQ_AGAINST=str(folder), GOMAXPROCS=str(CORES)),
-                         check=True, capture_output=True, text=True).stdout
-    return [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    ran = subprocess.run([binary, "-test.run", "^TestAgainst$", "-test.timeout", "2h"], env=dict(os.environ, GENIEMQ_AGAINST=str(folder), GOMAXPROCS=str(CORES)),
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if ran.returncode != 0:
+        sys.exit(f"{binary}: {ran.stdout}")
+    return [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("{")]
 
 
 def main():

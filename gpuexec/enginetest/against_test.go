@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/geniemq/geniemq/gpuexec"
-	"github.com/geniemq/geniemq/gpuexec/cpu"
+	"github.com/geniemq/geniemq/gpuexec/open"
 	"github.com/geniemq/geniemq/index"
 	"github.com/geniemq/geniemq/index/nearest"
 	"github.com/geniemq/geniemq/index/postings"
@@ -62,7 +62,11 @@ func TestAgainst(t *testing.T) {
 	if workers, err := strconv.Atoi(os.Getenv("GENIEMQ_AGAINST_WORKERS")); err == nil { // more of them than cores show what is lost by cutting a batch
 		cores = workers
 	}
-	engine := cpu.New(gpuexec.CPUOptions{Workers: cores})
+	engine, err := open.Engine(gpuexec.CPU, gpuexec.Options{CPU: gpuexec.CPUOptions{Workers: cores}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Close()
 	for _, s := range sets {
 		x := s.open(t, dir)
 		queries, err := index.NewQueries(x)
