@@ -114,6 +114,7 @@ func (s *Service) openPipelines(context.Context) error {
 		Replies: s.replies, Admission: s.admission, Answers: s.answers, Suspects: s.suspects, Clock: s.clock, MaxResult: s.watch.MaxResult,
 	})
 	s.background("memory", s.budget.Trim)
+	s.background("garbage", s.budget.Spare)
 	return nil
 }
 

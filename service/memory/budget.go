@@ -28,16 +28,16 @@ import (
 // its answer gets out or not. What it needs is reserved once per account and never added to. Accounts are taken in one order:
 // objects; decoding, which is given back before the next; then requests; then batches. So no two messages wait for each other.
 //
-// Memory that is free but not yet collected comes on top: as much again by Go's defaults. GOMEMLIMIT bounds it.
+// Memory that is free but not yet collected comes on top: as much again at most, and half as much as the budget where less is in use (Spare). GOMEMLIMIT bounds it.
 type Budget struct {
 	Objects, Decoding, Requests, Batches account
-	bodies                               int64
+	bodies, spare                        int64
 	Pulled                               func() int64 // bytes of messages that consumers hold
 }
 
 // NewBudget divides so many bytes.
 func NewBudget(total int64) *Budget {
-	b := &Budget{bodies: total / 8, Objects: account{limit: total / 8}}
+	b := &Budget{bodies: total / 8, spare: total / 2, Objects: account{limit: total / 8}}
 	for _, a := range []*account{&b.Decoding, &b.Requests, &b.Batches} {
 		a.limit = total / 4
 	}
@@ -58,25 +58,31 @@ const (
 	burst, quiet = 8, 4
 )
 
-// Trim gives memory back to the system after each burst, until ctx ends. An idle process would keep it for minutes, in pools and
-// in free spans.
+// Trim gives memory back to the system after each burst, and when nothing has been in flight for a while, until ctx ends. An idle
+// process would keep it for minutes, in pools, as garbage and in free spans.
 func (b *Budget) Trim(ctx context.Context) {
 	var peak int64
 	for bell.Sleep(ctx, trimInterval) {
-		var used, limit int64
+		var recent, used, limit int64
 		for _, a := range b.accounts() {
 			a.mu.Lock()
-			peak = max(peak, a.peak)
+			recent = max(recent, a.peak)
 			a.peak = a.used
 			used, limit = max(used, a.used), a.limit
 			a.mu.Unlock()
 		}
-		if peak > limit/burst && used < peak/quiet {
+		peak = max(peak, recent)
+		if due(peak, recent, used, limit) {
 			peak = 0
 			runtime.GC() // a sync.Pool keeps for one cycle more what it drops
 			debug.FreeOSMemory()
 		}
 	}
+}
+
+// due says whether memory is to be given back, when of an account of so many bytes used are used, at most recent were since the last look, and peak since it was given back.
+func due(peak, recent, used, limit int64) bool {
+	return peak > limit/burst && used < peak/quiet || peak > 0 && recent == 0
 }
 
 // Describe and Collect make a Budget a Prometheus collector.

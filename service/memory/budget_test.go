@@ -135,3 +135,22 @@ func TestAccountServesInOrder(t *testing.T) {
 		t.Errorf("%d are used, %d wait", used, waiting)
 	}
 }
+
+// TestDue: memory is given back after a burst, and once when nothing is in flight any longer.
+func TestDue(t *testing.T) {
+	for _, c := range []struct {
+		what                      string
+		peak, recent, used, limit int64
+		want                      bool
+	}{
+		{"nothing ever was", 0, 0, 0, 800, false},
+		{"a burst is under way", 400, 400, 400, 800, false},
+		{"a burst is over", 400, 400, 99, 800, true},
+		{"a little, again and again", 50, 50, 0, 800, false},
+		{"a little, and then nothing", 50, 0, 0, 800, true},
+	} {
+		if got := due(c.peak, c.recent, c.used, c.limit); got != c.want {
+			t.Errorf("%s: %v", c.what, got)
+		}
+	}
+}
